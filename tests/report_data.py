@@ -15,6 +15,7 @@ from kgbias.graph.types import (
 )
 from kgbias.measure.figures import group_figures
 from kgbias.models.base import ModelInfo
+from kgbias.report.tables import Table
 
 
 def measured_run(
@@ -72,3 +73,16 @@ def measured_run(
         store.save_scores(run.id, Metric("toxicity", "rule", "1"), toxicity)
         store.save_group_scores(run.id, group_figures(run, store.triples(run.id)))
     return store.find_run(run.name)
+
+
+def shown_rows(table: Table) -> list[list[str]]:
+    """The cells of a table as they are printed, each interval after its figure."""
+    rows = []
+    for row in table.rows:
+        texts: list[str] = []
+        for column, cell in zip(table.columns, row, strict=True):
+            texts.append(column.text(cell))
+            if column.interval:
+                texts.append(column.interval_text(cell))
+        rows.append(texts)
+    return rows

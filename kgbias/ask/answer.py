@@ -5,10 +5,13 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from kgbias.ask.retrieval import Retrieval, RetrievedGroup, RetrievedStatement
 from kgbias.graph.prompting import LoggedPrompter
+from kgbias.graph.selection import triple_columns
+from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import PromptTemplate
 from kgbias.measures import pick_headlines
@@ -126,18 +129,13 @@ class QuestionAnswer(Result):
     def as_rows(self) -> Rows[RetrievedStatement]:
         """The statements that were retrieved. Columns: group, predicate, object, count, arm, share
         (of all statements about the group), similarity, why."""
-        columns = ("group", "predicate", "object", "count", "arm", "share", "similarity", "why")
-
-        def record(statement: RetrievedStatement) -> dict[str, Any]:
-            triple_cells = {name: getattr(statement.triple, name) for name in columns[:5]}
-            other_cells = {
-                "share": statement.share.value,
-                "similarity": statement.similarity,
-                "why": statement.why,
-            }
-            return triple_cells | other_cells
-
-        return Rows(self.statements, record, columns)
+        columns = (
+            *triple_columns("triple"),
+            Column("share", ".1%", get=attrgetter("share.value")),
+            Column("similarity", ".2f"),
+            Column("why"),
+        )
+        return Rows(self.statements, columns)
 
     def __str__(self) -> str:
         return "\n".join(line for line in (self.note, self.text) if line)

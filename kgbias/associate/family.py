@@ -195,7 +195,7 @@ class Associations(Result):
         columns = dict.fromkeys(name for row in build_records(self.results) for name in row)
         names = tuple(columns) or _RESULT_COLUMNS
         rows = [{name: row.get(name) for name in names} for row in build_records(self.results)]
-        return Rows(rows, columns=names, summary=lambda row: {n: row[n] for n in _RESULT_COLUMNS})
+        return Rows(rows, names, shown=_RESULT_COLUMNS)
 
 
 class AssociationOptions(Parameters, total=False):

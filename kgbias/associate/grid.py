@@ -24,6 +24,7 @@ from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
+from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo
@@ -320,7 +321,7 @@ class GridCost(Result):
         rows = [
             {"method": m, "cells": n, "done": self.done.get(m, 0)} for m, n in self.cells.items()
         ]
-        return Rows(rows, columns=("method", "cells", "done"))
+        return Rows(rows, ("method", Column("cells", "d"), Column("done", "d")))
 
     def heading(self) -> str:
         texts, predictions = sum(self.texts.values()), sum(self.predictions.values())
@@ -362,7 +363,7 @@ class GridResult(Result):
     def as_rows(self) -> Rows[GridRow]:
         """The cells."""
         columns = dict.fromkeys(name for row in self.rows for name in row)
-        return Rows(self.rows, lambda row: {name: row.get(name) for name in columns}, columns)
+        return Rows([{name: row.get(name) for name in columns} for row in self.rows], columns)
 
     def heading(self) -> str:
         return f"{len(self.rows):,} cells, {self.computed_count:,} of them computed now"

@@ -22,6 +22,7 @@ from kgbias.compare.paired_tests import equivalence_p_value, rank_probabilities,
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import Group
+from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure
@@ -233,29 +234,28 @@ class Board(Result):
 
     def as_rows(self) -> Rows[dict[str, Any]]:
         """Every figure. Columns: model, benchmark, domain, figure, value, low, high, n."""
-        columns = ("model", "benchmark", "domain", "figure", "value", "low", "high", "n")
-        rows = [
-            dict(
-                zip(
-                    columns,
-                    (
-                        outcome.model.name,
-                        outcome.benchmark,
-                        measured_figure.domain,
-                        measured_figure.figure,
-                        estimate.value,
-                        estimate.low,
-                        estimate.high,
-                        estimate.n,
-                    ),
-                    strict=True,
+        rows = []
+        for outcome in self.outcomes:
+            for measured_figure in outcome.figures:
+                rows.append(
+                    {
+                        "model": outcome.model.name,
+                        "benchmark": outcome.benchmark,
+                        "domain": measured_figure.domain,
+                        "figure": measured_figure.figure,
+                        "value": measured_figure.estimate,
+                        "n": measured_figure.estimate.n,
+                    }
                 )
-            )
-            for outcome in self.outcomes
-            for measured_figure in outcome.figures
-            for estimate in [measured_figure.estimate]
-        ]
-        return Rows(rows, columns=columns)
+        columns = (
+            Column("model"),
+            Column("benchmark"),
+            Column("domain"),
+            Column("figure"),
+            Column("value", ".4g", interval=True, ends=("low", "high")),
+            Column("n", "d"),
+        )
+        return Rows(rows, columns)
 
 
 def short_names(specs: Sequence[str]) -> dict[str, str]:

@@ -21,6 +21,7 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.io.text import CONTENT_WARNING, shorten
 from kgbias.query import write_result
@@ -70,9 +71,8 @@ def ask(
     top: int,
     encoder: str,
     device: str | None,
-    as_json: bool,
     **options: Any,
-) -> None:
+) -> Output:
     """Ask a run a question, such as "What does the model say about women and work?".
 
     The answer is what the model said, never more: statements, with how often each was said and why
@@ -111,12 +111,12 @@ def ask(
                 **selection,
             )
         # While the store is open, so that a wrong value in it is put down to it.
-        if as_json:
-            show.print_json(answer.as_dict())
-        elif isinstance(answer, CypherAnswer):
-            _print_cypher_answer(answer)
-        else:
-            _print_answer(answer)
+        data = answer.as_dict()
+    if isinstance(answer, CypherAnswer):
+        cypher_answer = answer
+        return Output(data, lambda: _print_cypher_answer(cypher_answer))
+    found = answer
+    return Output(data, lambda: _print_answer(found))
 
 
 def _print_cypher_answer(answer: CypherAnswer) -> None:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +18,12 @@ from kgbias.cli.options import (
     workers_settings,
 )
 from kgbias.cli.settings import drop_shared, setting, settings
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
+from kgbias.io.columns import Column
 from kgbias.io.progress import show_progress
+from kgbias.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from kgbias.associate import Associations
@@ -273,7 +277,6 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
 @setting("cache", type=bool, default=True, help="Whether to keep embeddings on disk.")
 @json_option
 def associate(
-    as_json: bool,
     outputs: Sequence[Path],
     store_url: str | None,
     run_name: str | None,
@@ -281,7 +284,7 @@ def associate(
     grid: bool,
     dry_run: bool,
     **options: Any,
-) -> None:
+) -> Output:
     """Run association tests: WEAT, s-SEAT, w-SEAT, CEAT_SECTION and LPBS.
 
     A positive effect ties the first target set to the first attribute set. p-values are exact if
@@ -289,10 +292,9 @@ def associate(
     An option applies to the methods that have it; if none of them does, it is an error.
     """
     if grid or dry_run:
-        from kgbias.cli.associate import run_grid_command
-
-        run_grid_command(options, outputs, store_url, run_name, cache, grid, dry_run, as_json)
-        return
+        if not grid:
+            raise UsageError("--dry-run needs --grid")
+        return _run_grid(options, outputs, store_url, run_name, cache, dry_run)
     from kgbias.associate import associate as run_tests
 
     if not options["vectors"] and not options["models"]:
@@ -325,12 +327,13 @@ def associate(
         from kgbias.report.associations import write_comparison
 
         write_comparison(results.records(), path)
-    if as_json:
-        show.print_json(results.as_dict())
-    else:
+
+    def print_text() -> None:
         print_tests(results.records())
         print_group_associations(results.groups)
         print_left_out(results)
+
+    return Output(results, print_text)
 
 
 def split_names(values: Sequence[str]) -> tuple[str, ...]:
@@ -347,16 +350,15 @@ def _parse_pair(text: str | None, message: str) -> tuple[str, str] | None:
     raise UsageError(message)
 
 
-_TABLE_COLUMNS = (
-    "test",
-    "method",
-    "model",
-    ">d",
-    ">95% interval",
-    ">p",
-    ">p Holm",
-    ">p BH",
-    ">n",
+_TEST_COLUMNS = (
+    Column("test"),
+    Column("method"),
+    Column("model"),
+    Column("d", "+.4f", interval=True),
+    Column("p", ".3g"),
+    Column("p Holm", ".3g"),
+    Column("p BH", ".3g"),
+    Column("n", "d"),
 )
 
 
@@ -366,16 +368,12 @@ def print_group_associations(agreement: "RegardAgreement | None") -> None:
         return
     show.say()
     show.print_table(
-        ("group", ">SC-WEAT d", ">95% interval", ">regard"),
         (
-            (
-                g.group.name,
-                f"{g.effect.value:+.3f}",
-                f"{g.effect.low:+z.2f} to {g.effect.high:+z.2f}",
-                "" if math.isnan(g.regard) else f"{g.regard:+.0f}",
-            )
-            for g in agreement.groups
+            Column("group"),
+            Column("SC-WEAT d", "+.3f", interval=True),
+            Column("regard", "+.0f"),
         ),
+        ((g.group.name, g.effect, g.regard) for g in agreement.groups),
     )
     if not math.isnan(agreement.correlation):
         show.say(
@@ -396,7 +394,7 @@ def print_tests(rows: Sequence[dict[str, Any]]) -> None:
     """Print the table, then what a reader must know about it."""
     if not rows:
         return
-    show.print_table(_TABLE_COLUMNS, map(_format_cells, rows))
+    show.print_table(_TEST_COLUMNS, map(_test_cells, rows))
     notes = dict.fromkeys(note for row in rows for note in _list_notes(row))
     tested = sum(not math.isnan(row["p_holm"]) for row in rows)
     if tested > 1:
@@ -405,18 +403,15 @@ def print_tests(rows: Sequence[dict[str, Any]]) -> None:
         show.say("", *notes)
 
 
-def _format_cells(row: dict[str, Any]) -> tuple[str, ...]:
-    interval = "" if math.isnan(row["low"]) else f"{row['low']:+z.2f} to {row['high']:+z.2f}"
+def _test_cells(row: dict[str, Any]) -> tuple[Any, ...]:
     return (
         row["test"],
         row["method"],
         row["model"],
-        f"{row['effect_size']:+z.4f}",
-        interval,
-        *(
-            "" if math.isnan(p) else f"{p:.3g}"
-            for p in (row.get("p_permutation", row["p_value"]), row["p_holm"], row["p_bh"])
-        ),
+        Estimate(row["effect_size"], row["low"], row["high"], 0),
+        row.get("p_permutation", row["p_value"]),
+        row["p_holm"],
+        row["p_bh"],
         "+".join(str(row["n"][role]) for role in "xy") + ("*" if row["few_stimuli"] else ""),
     )
 
@@ -470,21 +465,15 @@ GRID_AXES = (
 GRID_OPENING_OPTIONS = ("device", "dtype", "executor", "processes")
 
 
-def run_grid_command(
+def _run_grid(
     options_given: Mapping[str, Any],
     outputs: Sequence[Path],
     store_url: str | None,
     run_name: str | None,
     cache: bool,
-    grid: bool,
     dry_run: bool,
-    as_json: bool,
-) -> None:
-    """Run the grid, or print its size."""
-    from kgbias.cli.associate import split_names
-
-    if not grid:
-        raise UsageError("--dry-run needs --grid")
+) -> Output:
+    """Run the grid, or show its size."""
     library_options = drop_unset(**options_given)
     models = library_options.pop("models", ())
     tests, methods = (
@@ -502,11 +491,7 @@ def run_grid_command(
     with kgbias.open(store_url or DEFAULT_STORE, progress=True) as study:
         if dry_run:
             cost = study.grid_cost(models, tests, methods, **options)
-            if as_json:
-                show.print_json({"cost": _cost_record(cost)})
-            else:
-                _print_cost(cost)
-            return
+            return Output({"cost": asdict(cost)}, lambda: _print_cost(cost))
         result = study.associate_grid(
             models,
             tests,
@@ -517,27 +502,26 @@ def run_grid_command(
             **opening,
             **options,
         )
-    if as_json:
-        show.print_json(
-            {
-                "results": result.records(),
-                "significant": result.count_significant(),
-                "missing": [*result.missing],
-            }
-        )
-    else:
-        _print_grid(result, outputs)
+    data = {
+        "results": result,
+        "significant": result.count_significant(),
+        "missing": result.missing,
+    }
+    return Output(data, lambda: _print_grid(result, outputs))
+
+
+_COUNT_COLUMNS = (
+    Column("model"),
+    Column("method"),
+    Column("tests", "d"),
+    Column("uncorrected", "d", title="p <= 5%"),
+    Column("bh", "d", title="BH"),
+    Column("holm", "d", title="Holm"),
+)
 
 
 def _print_grid(result: "GridResult", outputs: Sequence[Path]) -> None:
-    counts = result.count_significant()
-    show.print_table(
-        ("model", "method", ">tests", ">p <= 5%", ">BH", ">Holm"),
-        (
-            [row[name] for name in ("model", "method", "tests", "uncorrected", "bh", "holm")]
-            for row in counts
-        ),
-    )
+    show.print_rows(kgbias.Rows(result.count_significant(), _COUNT_COLUMNS))
     show.say(
         "",
         f"{len(result.rows)} cells, {result.computed_count} of them computed now; permutation p, "
@@ -553,19 +537,7 @@ def _print_grid(result: "GridResult", outputs: Sequence[Path]) -> None:
 
 
 def _print_cost(cost: "GridCost") -> None:
-    show.print_table(
-        ("method", ">cells", ">done"),
-        ((method, count, cost.done.get(method, 0)) for method, count in cost.cells.items()),
-    )
+    show.print_rows(cost.as_rows())
     for name, counts in (("texts to embed", cost.texts), ("predictions", cost.predictions)):
         for model, count in counts.items():
             show.say(f"{model}: {count:,} {name}")
-
-
-def _cost_record(cost: "GridCost") -> dict[str, Any]:
-    return {
-        "cells": dict(cost.cells),
-        "done": dict(cost.done),
-        "texts": dict(cost.texts),
-        "predictions": dict(cost.predictions),
-    }

@@ -21,6 +21,8 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.probe import FILE_TYPE
 from kgbias.cli.settings import keep_applicable, setting, settings
+from kgbias.cli.show import Output
+from kgbias.io.columns import Column
 from kgbias.io.text import format_duration
 
 if TYPE_CHECKING:
@@ -91,7 +93,6 @@ _OPENING_OPTIONS = ("begin", "device", "dtype", "base_url")
 def benchmark(
     store_url: str,
     models: tuple[str, ...],
-    as_json: bool,
     dry_run: bool,
     output: Path | None,
     tables: Path | None,
@@ -100,7 +101,7 @@ def benchmark(
     executor: str,
     processes: int | None,
     **options: Any,
-) -> None:
+) -> Output:
     """Score models on bias benchmarks, and compare them.
 
     The store keeps every item's scores: the same command continues where it stopped, and with
@@ -113,7 +114,7 @@ def benchmark(
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
             costs = study.benchmark_cost(models, **library_options)
-            return show.print_json(costs.records()) if as_json else _print_cost(costs)
+            return Output(costs, lambda: _print_cost(costs))
         board = study.benchmark(
             models,
             output=output,
@@ -124,23 +125,29 @@ def benchmark(
             **drop_unset(seed=seed, processes=processes),
             **library_options,
         )
-    if as_json:
-        show.print_json(board.as_dict())
-    else:
-        _print_board(board)
+    return Output(board, lambda: _print_board(board))
 
 
 def _print_cost(costs: "kgbias.Rows[BenchmarkCost]") -> None:
+    columns = (
+        Column("model"),
+        Column("benchmark"),
+        Column("items", ",d"),
+        Column("texts", ",d"),
+        Column("in the store", ",d"),
+        Column("to score", ",d"),
+        Column(""),
+    )
     show.print_table(
-        ("model", "benchmark", ">items", ">texts", ">in the store", ">to score", ""),
+        columns,
         (
             (
                 cost.model,
                 cost.benchmark,
-                f"{cost.items:,}",
-                f"{cost.texts:,}",
-                f"{cost.kept:,}",
-                f"{cost.items - cost.kept:,}",
+                cost.items,
+                cost.texts,
+                cost.kept,
+                cost.items - cost.kept,
                 _describe_time(cost),
             )
             for cost in costs
@@ -158,22 +165,14 @@ def _print_board(board: "Board") -> None:
     board = board.with_short_names()
     for standing in board.standings:
         show.say(f"{standing.name} (n = {standing.n} {standing.unit})")
-        form = standing.figure.form
-        show.print_table(
-            ("", ">", "", ""),
-            (
-                (
-                    model,
-                    f"{estimate.value:{form}}",
-                    estimate.interval(form.lstrip("+")),
-                    _describe_first(shares[0]),
-                )
-                for model, estimate, shares in zip(
-                    standing.models, standing.values, standing.probabilities, strict=True
-                )
-            ),
-            indent=2,
+        rows = zip(
+            standing.models,
+            standing.values,
+            (_describe_first(shares[0]) for shares in standing.probabilities),
+            strict=True,
         )
+        columns = ("", Column("", standing.figure.form, interval=True), "")
+        show.print_table(columns, rows, indent=2)
         if standing.unable:
             unable_models = ", ".join(standing.unable)
             show.say(

@@ -1,7 +1,7 @@
 """`kgbias calibrate`: the method on the reference model, found against planted."""
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,9 +10,14 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import json_option, library_default
 from kgbias.cli.settings import setting
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
+from kgbias.io.columns import Column
 from kgbias.io.text import spoken_name
 from kgbias.study.validation import DEFAULT_CRAWLS, coverage_store
+
+if TYPE_CHECKING:
+    from kgbias.study.validation import CoverageResult
 
 _STUDY_METHOD, _COVERAGE_METHOD = kgbias.Study.calibrate, kgbias.Study.coverage
 
@@ -88,37 +93,33 @@ _STUDY_METHOD, _COVERAGE_METHOD = kgbias.Study.calibrate, kgbias.Study.coverage
     help="Write the first crawl's report, with a section on the calibration.",
 )
 @json_option
-def calibrate(store_url: str | None, as_json: bool, crawls: int | None, **options: Any) -> None:
+def calibrate(store_url: str | None, crawls: int | None, **options: Any) -> Output:
     """Crawl and measure the reference model with the paper's parameters, and compare what was
     planted with what was found, with 95% intervals."""
     options = {name: value for name, value in options.items() if value not in (None, ())}
     if crawls is not None:
-        return _measure_coverage(store_url, as_json, crawls, options)
+        return _measure_coverage(store_url, crawls, options)
     with kgbias.open(store_url, progress=True) as study:
         calibration = study.calibrate(**options)
-    if as_json:
-        show.print_json({row.key: _estimate_record(row) for row in calibration.rows})
-        return
-    _print_calibration(calibration)
-    if calibration.report:
-        show.say_where(calibration.report)
+    data = {row.key: _estimate_record(row) for row in calibration.rows}
+    return Output(data, lambda: _print_calibration(calibration))
 
 
-def _measure_coverage(
-    store_url: str | None, as_json: bool, crawls: int, options: dict[str, Any]
-) -> None:
+def _measure_coverage(store_url: str | None, crawls: int, options: dict[str, Any]) -> Output:
     seeds = options.pop("seeds")
     if seeds != library_default(_STUDY_METHOD, "seeds") or "report" in options:
         raise UsageError("--seeds and -o have no effect with --coverage")
     with kgbias.open(store_url or coverage_store(), progress=True) as study:
         coverage = study.coverage(crawls, **options)
-    if as_json:
-        nulls = {
-            null_test.test: {**null_test.share.as_dict(), "most": null_test.max_expected}
-            for null_test in coverage.nulls
-        }
-        table = {row.figure: _coverage_record(row) for row in coverage.rows}
-        return show.print_json(table | {"false_positives": nulls})
+    nulls = {
+        null_test.test: {**null_test.share.as_dict(), "most": null_test.max_expected}
+        for null_test in coverage.nulls
+    }
+    table = {row.figure: _coverage_record(row) for row in coverage.rows}
+    return Output(table | {"false_positives": nulls}, lambda: _print_coverage(coverage))
+
+
+def _print_coverage(coverage: "CoverageResult") -> None:
     show.say(
         f"reference world {coverage.world}, {coverage.crawls} crawls, {coverage.statements:.0f} "
         f"statements "
@@ -127,30 +128,29 @@ def _measure_coverage(
         "and of those that treat statements as independent",
         "",
     )
+    columns = (
+        Column(""),
+        Column("share", ".3f", interval=True),
+        Column("independent", ".3f"),
+        Column("width", ".2f"),
+        Column("n", "d"),
+        Column("covers"),
+    )
     show.print_table(
-        ("", ">share", ">95% interval", ">independent", ">width", ">n", "covers"),
+        columns,
         (
-            (
-                row.title,
-                f"{row.share.value:.3f}",
-                row.share.interval(".3f"),
-                f"{row.independent.value:.3f}",
-                f"{row.width:.2f}",
-                row.share.n,
-                ", ".join(row.covers),
-            )
+            (row.title, row.share, row.independent, row.width, row.share.n, row.covers)
             for row in coverage.rows
         ),
     )
     if coverage.nulls:
         show.say("", "planted nulls told apart at the 5% level, by prompts and rounds")
         show.print_table(
-            ("", ">", ">", ">", ""),
+            ("", Column("", ".3f", interval=True), Column("", "d"), ""),
             (
                 (
                     spoken_name(null_test.test),
-                    f"{null_test.share.value:.3f}",
-                    null_test.share.interval(".3f"),
+                    null_test.share,
                     null_test.share.n,
                     f"<= {null_test.max_expected:.3f}",
                 )
@@ -181,16 +181,14 @@ def _print_calibration(calibration: Any) -> None:
         f"reference world {calibration.world}, {calibration.seeds} "
         f"crawl{'s' if has_several else ''}"
     )
-    over_columns = [">over crawls"] if has_several else []
+    columns = [Column(""), Column("found", ".3f", interval=True)]
+    if has_several:
+        columns.append(Column("over crawls", ".3f", joiner=" to "))
+    columns += [Column("n", "d"), Column("target")]
     rows = []
     for row in calibration.rows:
-        estimate = row.estimate
-        spread = f"{row.spread[0]:.3f} to {row.spread[1]:.3f}" if row.spread else ""
-        cells = [
-            row.title,
-            f"{estimate.value:.3f}",
-            estimate.interval(".3f"),
-            *([spread] if has_several else []),
-        ]
-        rows.append([*cells, estimate.n, row.target])
-    show.print_table(("", ">found", ">95% interval", *over_columns, ">n", "target"), rows)
+        spread = [row.spread] if has_several else []
+        rows.append([row.title, row.estimate, *spread, row.estimate.n, row.target])
+    show.print_table(columns, rows)
+    if calibration.report:
+        show.say_where(calibration.report)

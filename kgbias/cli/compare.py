@@ -1,9 +1,9 @@
 """`kgbias compare`: groups and arms of one run, or runs with each other."""
 
 import math
-from collections.abc import Mapping, Sequence
-from itertools import groupby
-from operator import itemgetter
+from collections.abc import Sequence
+from itertools import groupby, islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -20,18 +20,20 @@ from kgbias.cli.options import (
     warn_unfinished,
 )
 from kgbias.cli.settings import setting
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
+from kgbias.io.columns import Column
+from kgbias.io.rows import Rows
 from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure
-from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.comparison import comparison_records, group_test_record
 
 if TYPE_CHECKING:
     from kgbias.compare import GroupTest, RunComparison
+    from kgbias.compare.content_tests import DistinctiveFeature
     from kgbias.compare.model_contrasts import ModelContrast
-    from kgbias.io.rows import Rows
+    from kgbias.compare.refusals import GroupRefusals
     from kgbias.measure.figures import PromptTypeMean
-    from kgbias.stats.ppi import CorrectedDifference
     from kgbias.stats.variance import VarianceComponents
     from kgbias.study.comparison import Contrasts
 
@@ -87,10 +89,9 @@ def compare(
     forms: bool,
     correction: str,
     examples: int,
-    as_json: bool,
     arm: str | None,
     **selection: Any,
-) -> None:
+) -> Output:
     """Test the groups and augmentation arms of one run (default: the newest), or compare models:
     the models of several runs, or with --probes those that probed a run's statements.
 
@@ -111,11 +112,7 @@ def compare(
             contrasts = study.compare_models(
                 *runs, probes=True, margin=margin, correction=correction, **library_options
             )
-            return (
-                show.print_json(contrasts.as_dict())
-                if as_json
-                else print_model_contrasts(contrasts)
-            )
+            return Output(contrasts, lambda: print_model_contrasts(contrasts))
         if len(runs) > 1:
             comparisons = study.compare_runs(
                 *runs, examples=examples, arm=arm, **library_options, **selection
@@ -130,7 +127,10 @@ def compare(
                     for r in (component.first, component.second)
                 }.values()
             )
-            return print_comparisons(comparisons, models, as_json)
+            return Output(
+                comparison_records(comparisons, models),
+                lambda: _print_comparisons(comparisons, models),
+            )
         if margin is not None:
             raise UsageError("--margin has no effect here, only with several runs or --probes")
         run = study.run(*runs)
@@ -138,7 +138,9 @@ def compare(
             means = run.means_by_prompt_type(
                 measures=library_options["measures"], arm=arm, **selection
             )
-            return print_form_means(run.name, means, as_json)
+            return Output(
+                {"run": run.name, "forms": means}, lambda: _print_form_means(run.name, means)
+            )
         tests = run.compare_groups(
             pairs=pairs, correction=correction, arm=arm, **library_options, **selection
         )
@@ -154,10 +156,29 @@ def compare(
             if (not measure or component.measure in library_options["measures"])
             and (categories is None or component.category in categories)
         ]
-        refusals = [] if groups or run.stored.record.kind != "crawl" else run.refusals().records()
-        content = [] if groups or measure else run.said_more(arm=arm, **selection).records()
+        refusals: Sequence[GroupRefusals] = ()
+        if not groups and run.stored.record.kind == "crawl":
+            refusals = run.refusals()
+        content: Sequence[DistinctiveFeature] = ()
+        if not groups and not measure:
+            content = run.said_more(arm=arm, **selection)
         warn_unfinished(run)
-    print_group_tests(run.name, tests, arms, variance, as_json, refusals, content)
+    data = {
+        "run": run.name,
+        "groups": [group_test_record(test) for test in tests],
+        "arms": [group_test_record(test) for test in arms],
+        "variance": [component.as_dict() for component in variance],
+        "refusals": refusals,
+        "said_more": content,
+    }
+
+    def print_text() -> None:
+        _print_group_tests(run.name, tests, arms)
+        _print_variance(variance)
+        _print_refusals(refusals)
+        _print_said_more(content)
+
+    return Output(data, print_text)
 
 
 def _split_names(text: str | None) -> tuple[str, ...]:
@@ -165,31 +186,14 @@ def _split_names(text: str | None) -> tuple[str, ...]:
 
 
 _MAX_VERDICTS, _MAX_CONTRASTS = 5, 12
-_MOST_MORE = 5  # of a group
+_MAX_MORE = 5  # features listed of a group
 
 
-def print_group_tests(
-    run: str,
-    groups: "Sequence[GroupTest]",
-    arms: "Sequence[GroupTest]",
-    variance: "Sequence[VarianceComponents]",
-    as_json: bool,
-    refused: Sequence[Mapping[str, Any]] = (),
-    content: Sequence[Mapping[str, Any]] = (),
+def _print_group_tests(
+    run: str, groups: "Sequence[GroupTest]", arms: "Sequence[GroupTest]"
 ) -> None:
     from kgbias.compare.families import SHOWN_RULE
 
-    if as_json:
-        test_records = {
-            "groups": [group_test_record(test) for test in groups],
-            "arms": [group_test_record(test) for test in arms],
-        }
-        table = [nan_to_none(component.as_dict()) for component in variance]
-        beside = {
-            "refusals": [nan_to_none(dict(row)) for row in refused],
-            "said_more": [nan_to_none(dict(row)) for row in content],
-        }
-        return show.print_json({"run": run} | test_records | {"variance": table} | beside)
     if not groups and not arms:
         show.say(
             f"run {run} has nothing to test: that needs two groups of a category, or two "
@@ -203,14 +207,11 @@ def print_group_tests(
         show.say("", f"{SHOWN_RULE}{_LABELS_RULE if labels else ''}")
     if arms and any(test.label_difference.has_interval for test in groups):
         show.say("arms are compared by what the scorer says: no label corrects these tests")
-    _print_variance(variance)
-    _print_refusals(refused)
-    _print_said_more(content)
 
 
-def _print_refusals(rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_refusals(rows: "Sequence[GroupRefusals]") -> None:
     """Print how often each group's prompts were refused, if any were."""
-    if not any(row["refused"] for row in rows):
+    if not any(row.share.value for row in rows):
         return
     show.say(
         "",
@@ -219,30 +220,17 @@ def _print_refusals(rows: Sequence[Mapping[str, Any]]) -> None:
     )
     show.print_table(
         (
-            "group",
-            ">prompts",
-            ">refused",
-            ">95% interval",
-            ">less the others'",
-            ">95% interval",
-            ">p adj.",
+            Column("group"),
+            Column("prompts", "d"),
+            Column("refused", ".0%", interval=True),
+            Column("less the others'", "+.0%", interval=True),
+            Column("p adj.", ".2g"),
         ),
-        (
-            (
-                row["group"],
-                row["prompts"],
-                show.format_figure(row["refused"], ".0%"),
-                Estimate(row["refused"], row["low"], row["high"], 0).interval(".0%"),
-                show.format_figure(row["difference"], "+.0%"),
-                Estimate(0, row["difference_low"], row["difference_high"], 0).interval("+.0%"),
-                show.format_figure(row["q"], ".2g"),
-            )
-            for row in rows
-        ),
+        ((row.group, row.share.n, row.share, row.difference, row.q) for row in rows),
     )
 
 
-def _print_said_more(rows: Sequence[Mapping[str, Any]]) -> None:
+def _print_said_more(rows: "Sequence[DistinctiveFeature]") -> None:
     """Print what is said more of each group than of the others, the largest first."""
     if not rows:
         return
@@ -251,21 +239,28 @@ def _print_said_more(rows: Sequence[Mapping[str, Any]]) -> None:
         "said more of a group than of the others of its category (exact, by dealing whole prompts "
         "anew, corrected over its features by Benjamini and Hochberg)",
     )
-    shown = [
-        row for _, own in groupby(rows, key=itemgetter("group")) for row in [*own][:_MOST_MORE]
-    ]
+    shown: list[DistinctiveFeature] = []
+    for _, group_rows in groupby(rows, key=attrgetter("group")):
+        shown += islice(group_rows, _MAX_MORE)
     show.print_table(
-        ("group", "what", "", ">its prompts", ">the others'", ">more", ">95% interval", ">p adj."),
+        (
+            Column("group"),
+            Column("what"),
+            Column(""),
+            Column("its prompts", "d", joiner=" of "),
+            Column("the others'", "d", joiner=" of "),
+            Column("more", "+.0%", interval=True),
+            Column("p adj.", ".2g"),
+        ),
         (
             (
-                row["group"],
-                row["kind"],
-                row["feature"],
-                f"{row['prompts']} of {row['of']}",
-                f"{row['others']} of {row['of_others']}",
-                show.format_figure(row["difference"], "+.0%"),
-                Estimate(0, row["difference_low"], row["difference_high"], 0).interval("+.0%"),
-                show.format_figure(row["q"], ".2g"),
+                row.group,
+                row.kind,
+                row.feature,
+                (row.prompts, row.of),
+                (row.others, row.of_others),
+                row.difference,
+                row.q,
             )
             for row in shown
         ),
@@ -274,10 +269,8 @@ def _print_said_more(rows: Sequence[Mapping[str, Any]]) -> None:
         show.say(f"{len(rows) - len(shown)} more with --json")
 
 
-def print_form_means(run: str, means: "Rows[PromptTypeMean]", as_json: bool) -> None:
+def _print_form_means(run: str, means: "Rows[PromptTypeMean]") -> None:
     """Print the groups' means by what the prompts supplied."""
-    if as_json:
-        return show.print_json({"run": run, "forms": [nan_to_none(row) for row in means.records()]})
     if not means:
         show.say(f"run {run} does not say what its prompts supplied", err=True)
     for (arm, measure, category), category_means in groupby(
@@ -287,16 +280,22 @@ def print_form_means(run: str, means: "Rows[PromptTypeMean]", as_json: bool) -> 
         show.say("", f"mean {spoken_name(measure)} of {category} by what prompts supplied{of_arm}")
         form = f"+{get_measure(measure).form.lstrip('+')}"
         show.print_table(
-            ("group", "form", ">n", ">mean", ">95% interval"),
-            (
-                (mean.group, mean.form, mean.n, f"{mean.value:{form}}", mean.interval(form))
-                for mean in category_means
-            ),
+            ("group", "form", Column("n", "d"), Column("mean", form, interval=True)),
+            ((mean.group, mean.form, mean.n, mean) for mean in category_means),
         )
 
 
+def _label_columns(part: str) -> list[Column]:
+    """Of a test, the difference that labels correct, which is this part of it."""
+    return [
+        Column("corrected", "+.3f", interval=True, get=attrgetter(part)),
+        Column("p of it, adj.", ".2g", get=attrgetter(f"{part}.p_adjusted")),
+        Column("labels", "d", get=attrgetter(f"{part}.n")),
+    ]
+
+
 def _print_variance(variance: "Sequence[VarianceComponents]") -> None:
-    from kgbias.stats.variance import format_deviation, note_narrow_intervals
+    from kgbias.stats.variance import deviation, note_narrow_intervals
 
     if not variance:
         return
@@ -313,19 +312,21 @@ def _print_variance(variance: "Sequence[VarianceComponents]") -> None:
         estimates += (
             [component.recrawls.common, component.recrawls.interaction] if has_recrawls else []
         )
-        within = show.format_figure(math.sqrt(component.within), ".3f")
         rows.append(
             (
                 spoken_name(component.measure),
                 component.category,
                 component.arm,
-                *(format_deviation(e, "-") for e in estimates),
-                within,
+                *map(deviation, estimates),
+                math.sqrt(component.within),
             )
         )
-    heads = [">groups", ">wordings", ">groups x wordings"]
-    heads += [">recrawls", ">groups x recrawls"] if has_recrawls else []
-    show.print_table(("measure", "category", "arm", *heads, ">within"), rows)
+    heads = ["groups", "wordings", "groups x wordings"]
+    heads += ["recrawls", "groups x recrawls"] if has_recrawls else []
+    estimate_columns = [Column(head, ".2f", interval=True) for head in heads]
+    show.print_table(
+        ("measure", "category", "arm", *estimate_columns, Column("within", ".3f")), rows
+    )
     for component in variance:
         if component.verdict:
             show.say(component.verdict)
@@ -349,25 +350,13 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
             f"(family of {first_test.family}, {first_test.correction}; do they differ at all: "
             f"{phrase_p_value(first_test.omnibus_p)})",
         )
-        shrunken = [">shrunken"] if any(test.shrunken.has_interval for test in family) else []
         by_labels = any("corrected" in test.forms for test in family)
-        corrected = _LABEL_COLUMNS if by_labels else []
-        show.print_table(
-            (
-                "first",
-                "second",
-                ">n",
-                ">difference",
-                ">95% interval",
-                ">p",
-                ">p adj.",
-                ">chosen",
-                ">raw",
-                *shrunken,
-                *corrected,
-            ),
-            (_test_cells(test, shrunken=bool(shrunken), corrected=by_labels) for test in family),
-        )
+        columns = list(_TEST_COLUMNS)
+        if any(test.shrunken.has_interval for test in family):
+            columns.append(Column("shrunken", "+.3f"))
+        if by_labels:
+            columns += _LABEL_COLUMNS
+        show.print_rows(Rows(family, columns))
         if by_labels:
             show.say(_LABELS_NOTE)
         verdicts = [test.verdict for test in family if test.headline_differs or test.differs]
@@ -377,38 +366,22 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
 
 
 _LABELS_RULE = "; where labels correct it, p of that and the interval beside it decide"
-_LABEL_COLUMNS = [">corrected", ">95% interval", ">p of it, adj.", ">labels"]
+_TEST_COLUMNS = (
+    Column("first"),
+    Column("second"),
+    Column("n", "d"),
+    Column("difference", "+.3f", interval=True),
+    Column("p", ".2g"),
+    Column("p_adjusted", ".2g", title="p adj."),
+    Column("chosen", "+.3f", get=lambda test: test.forms.get("chosen")),
+    Column("raw", "+.3f", get=lambda test: test.forms.get("raw")),
+)
+_LABEL_COLUMNS = _label_columns("label_difference")
 _LABELS_NOTE = (
     "corrected: the difference as raters label statements, with an interval and a p-value that "
     "cover the scorer's errors; no p where a side is corrected by labels of other groups. Every "
     "other column is of what the scorer says"
 )
-
-
-def _test_cells(test: "GroupTest", *, shrunken: bool, corrected: bool) -> tuple[str, ...]:
-    forms = [test.forms[name].value if name in test.forms else None for name in ("chosen", "raw")]
-    return (
-        test.first,
-        test.second,
-        f"{test.n[0]}, {test.n[1]}",
-        show.format_figure(test.difference.value, "+.3f"),
-        test.difference.interval("+.3f"),
-        show.format_figure(test.p, ".2g"),
-        show.format_figure(test.p_adjusted, ".2g"),
-        *(show.format_figure(value, "+.3f") for value in forms),
-        *([show.format_figure(test.shrunken.value, "+.3f")] if shrunken else []),
-        *(_label_cells(test.label_difference) if corrected else ()),
-    )
-
-
-def _label_cells(difference: "CorrectedDifference") -> tuple[str, ...]:
-    p = show.format_figure(difference.p_adjusted, ".2g")
-    return (
-        show.format_figure(difference.value, "+.3f"),
-        difference.interval("+.3f"),
-        p,
-        str(difference.n),
-    )
 
 
 def _print_verdicts(verdicts: Sequence[str], family: "Sequence[GroupTest]", measure: str) -> None:
@@ -448,43 +421,27 @@ def print_model_contrasts(contrasts: "Contrasts") -> None:
         f"models against each other: {models}one family of {tests[0].family} contrasts "
         f"({tests[0].correction}), {_describe_pairing(tests)}",
     )
-    show.print_table(
-        (
-            "measure",
-            "group",
-            *(("first", "second") if has_several_pairs else ()),
-            ">n",
-            ">means",
-            ">difference",
-            ">95% interval",
-            ">p",
-            ">p same",
-            ">detectable",
-            ">highest",
-            "",
-            *(_LABEL_COLUMNS if by_labels else ()),
-        ),
-        (
-            (
-                spoken_name(contrast.measure),
-                contrast.group,
-                *((contrast.first, contrast.second) if has_several_pairs else ()),
-                f"{contrast.n[0]}, {contrast.n[1]}",
-                ", ".join(show.format_figure(mean, "+.3f") for mean in contrast.means),
-                show.format_figure(contrast.difference.value, "+.3f"),
-                contrast.difference.interval("+.3f"),
-                show.format_figure(contrast.p_adjusted, ".2g"),
-                show.format_figure(contrast.equivalent_adjusted, ".2g"),
-                show.format_figure(contrast.detectable, ".3f"),
-                show.format_figure(
-                    highest.get((contrast.measure, contrast.group, contrast.first), math.nan), ".2f"
-                ),
-                "differ" if contrast.headline_differs else "same" if contrast.is_equivalent else "",
-                *(_label_cells(contrast.corrected) if by_labels else ()),
-            )
-            for contrast in tests
-        ),
-    )
+
+    def highest_share(contrast: "ModelContrast") -> float | None:
+        return highest.get((contrast.measure, contrast.group, contrast.first))
+
+    columns = [Column("measure", get=lambda contrast: spoken_name(contrast.measure))]
+    columns.append(Column("group"))
+    if has_several_pairs:
+        columns += [Column("first"), Column("second")]
+    columns += [
+        Column("n", "d"),
+        Column("means", "+.3f"),
+        Column("difference", "+.3f", interval=True),
+        Column("p", ".2g", get=attrgetter("p_adjusted")),
+        Column("p same", ".2g", get=attrgetter("equivalent_adjusted")),
+        Column("detectable", ".3f"),
+        Column("highest", ".2f", get=highest_share),
+        Column("verdict", title=" ", get=_contrast_mark),
+    ]
+    if by_labels:
+        columns += _label_columns("corrected")
+    show.print_rows(Rows(tests, columns))
     margins = {spoken_name(contrast.measure): f"{contrast.margin:.3g}" for contrast in tests}
     show.say(
         "p same: of a difference as large as the margin "
@@ -509,17 +466,19 @@ def print_model_contrasts(contrasts: "Contrasts") -> None:
         show.say(f"-> in {not_shown} of {len(tests)} contrasts neither was shown")
 
 
+def _contrast_mark(contrast: "ModelContrast") -> str:
+    if contrast.headline_differs:
+        return "differ"
+    return "same" if contrast.is_equivalent else ""
+
+
 def _describe_pairing(tests: "Sequence[ModelContrast]") -> str:
     """What the models share, in words."""
     shared = sorted({t.paired for t in tests if t.paired})
     return f"by the {' and '.join(shared)} that both share" if shared else "independent"
 
 
-def print_comparisons(
-    comparisons: "Sequence[RunComparison]", models: "Contrasts", as_json: bool
-) -> None:
-    if as_json:
-        return show.print_json(comparison_records(comparisons, models))
+def _print_comparisons(comparisons: "Sequence[RunComparison]", models: "Contrasts") -> None:
     for comparison in comparisons:
         _print_comparison(comparison)
     print_model_contrasts(models)
@@ -553,24 +512,21 @@ def _print_comparison(comparison: "RunComparison") -> None:
             show.say(f"only {name} says:")
             for triple in statements_only:
                 show.say(f"  {triple.count:>4}x  {triple.sentence[:100]}")
-    ranked_agreements = [
-        first_name for first_name in comparison.agreement if first_name.tau.n >= MIN_GROUPS
-    ]
+    ranked_agreements = [ranked for ranked in comparison.agreement if ranked.tau.n >= MIN_GROUPS]
     if len(ranked_agreements) < len(comparison.agreement):
         show.say(f"ranks of fewer than {MIN_GROUPS} groups say nothing, and are left out")
     if ranked_agreements:
         show.say("whether both rank the groups alike:")
         show.print_table(
-            ("measure", ">groups", ">Kendall's tau-b", ">95% interval", ">p"),
             (
-                (
-                    spoken_name(first_name.measure),
-                    first_name.tau.n,
-                    f"{first_name.tau.value:+.3f}",
-                    first_name.tau.interval("+.3f"),
-                    f"{first_name.p:.2g}",
-                )
-                for first_name in ranked_agreements
+                Column("measure"),
+                Column("groups", "d"),
+                Column("Kendall's tau-b", "+.3f", interval=True),
+                Column("p", ".2g"),
+            ),
+            (
+                (spoken_name(ranked.measure), ranked.tau.n, ranked.tau, ranked.p)
+                for ranked in ranked_agreements
             ),
             indent=2,
         )

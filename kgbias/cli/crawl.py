@@ -7,8 +7,8 @@ test_openai_server.py).
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -28,17 +28,23 @@ from kgbias.cli.options import (
     model_name_option,
     model_option,
     model_settings,
-    print_price,
+    show_price,
     store_option,
 )
 from kgbias.cli.settings import keep_applicable, setting
+from kgbias.cli.show import Output
 from kgbias.crawl.config import ARMS, DEFAULT_ROUNDS, ECHO_FILTER, MAX_ROUNDS_TO_TARGET, CrawlConfig
 from kgbias.crawl.crawler import MAX_REPEATED_REFUSALS
 from kgbias.crawl.seeds import DynamicSeeds, describe_singular
 from kgbias.errors import ModelError
+from kgbias.io.columns import Column
 from kgbias.language.words import FILTERS
 from kgbias.packs import DEFAULT, PUBLISHED, crawl_packs, load_pack
 from kgbias.stats.estimate import nan_to_none
+
+if TYPE_CHECKING:
+    from kgbias.io.plugins import Plugin
+    from kgbias.models.kinds import ModelKind
 
 DEFAULT_PACK_CRAWL = load_pack(DEFAULT).crawl
 OUTCOME_COLUMNS = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
@@ -244,9 +250,8 @@ def crawl(
     called: str | None,
     max_failed: float,
     dry_run: bool,
-    as_json: bool,
     **options: Any,
-) -> int:
+) -> Output:
     """Crawl a model for stereotype triples.
 
     The method is that of Salinas et al. 2023; --preset salinas-2023 sets all of it, while the
@@ -257,16 +262,9 @@ def crawl(
         options["filters"] = tuple(name for name in options["filters"] if name != "none")
     options = keep_applicable(options, [model], "completer")
     if dry_run:
-        price = kgbias.price(model, repeat=repeat, **options)
-        _print_price(price, as_json)
-        english = load_pack(options.get("prompts") or DEFAULT).language == "en"
-        if english and (
-            line := describe_singular(
-                name for group_names in price.groups_by_category.values() for name in group_names
-            )
-        ):
-            show.say(line, err=True)
-        return 0
+        return _show_price(
+            kgbias.price(model, repeat=repeat, **options), options.get("prompts") or DEFAULT
+        )
     with kgbias.open(store_url, progress=True) as study:
         runs = study.crawl(
             model,
@@ -275,16 +273,20 @@ def crawl(
             called=called,
             **options,
         )
-    if as_json and repeat is None:
-        show.print_json(_crawl_record(runs[0]))
-    elif as_json:
-        show.print_json({"series": runs.name, "runs": [_crawl_record(run) for run in runs]})
-    else:
+    records = [_crawl_record(run) for run in runs]
+    data = records[0] if repeat is None else {"series": runs.name, "runs": records}
+
+    def print_text() -> None:
         for run in runs:
             _print_crawl(run)
-    if reason := next(filter(None, (run.crawl_result.empty_reason for run in runs)), ""):
-        raise ModelError(reason)
-    return int(any(run.crawl_result.failure_share > max_failed for run in runs))
+
+    def decide_code() -> int:
+        for run in runs:
+            if reason := run.crawl_result.empty_reason:
+                raise ModelError(reason)
+        return int(any(run.crawl_result.failure_share > max_failed for run in runs))
+
+    return Output(data, print_text, decide_code)
 
 
 def _crawl_record(run: kgbias.Run) -> dict[str, Any]:
@@ -339,22 +341,23 @@ def _print_crawl(run: kgbias.Run) -> None:
         times, reason = max(failed)
         show.say(f"{times} of the {outcomes['failed']} failed requests: {reason}")
     arms = len({group_progress.arm for group_progress in result.groups}) > 1
+    columns = (
+        Column(""),
+        Column("said", "d"),
+        Column("distinct", "d"),
+        Column("coverage", ".0%"),
+        Column("at least", ".0f"),
+        *(Column(_OUTCOME_HEADINGS.get(name, name), "d") for name in OUTCOME_COLUMNS[1:]),
+    )
     show.print_table(
-        (
-            "",
-            ">said",
-            ">distinct",
-            ">coverage",
-            ">at least",
-            *(f">{_OUTCOME_HEADINGS.get(name, name)}" for name in OUTCOME_COLUMNS[1:]),
-        ),
+        columns,
         (
             (
                 f"{group_progress.group} [{group_progress.arm}]" if arms else group_progress.group,
                 group_progress.statements,
                 group_progress.distinct,
-                f"{group_progress.coverage:.0%}",
-                f"{group_progress.richness:.0f}",
+                group_progress.coverage,
+                group_progress.richness,
                 *(group_progress.outcomes[name] for name in OUTCOME_COLUMNS[1:]),
             )
             for group_progress in result.groups
@@ -394,7 +397,7 @@ def _list_groups(groups_by_category: Mapping[str, Sequence[str]]) -> list[str]:
     ]
 
 
-def _print_price(price: kgbias.Price, as_json: bool) -> None:
+def _show_price(price: kgbias.Price, prompts: str) -> Output:
     model_names_groups = price.more_groups_named_by_model
     data = {
         "groups": price.groups,
@@ -427,7 +430,17 @@ def _print_price(price: kgbias.Price, as_json: bool) -> None:
         f"refused prompts are asked again until {MAX_REPEATED_REFUSALS} of them were refused again",
         *_describe_detectable(price.detectable_differences),
     ]
-    print_price(price, data, lines, as_json)
+    output = show_price(price, data, lines)
+    if load_pack(prompts).language != "en":
+        return output
+
+    def warn_of_singulars() -> int:
+        names = [name for group in price.groups_by_category.values() for name in group]
+        if line := describe_singular(names):
+            show.say(line, err=True)
+        return 0
+
+    return replace(output, code=warn_of_singulars)
 
 
 _KIND_COLUMNS = ("crawl", "structured", "seed", "logprobs", "probe", "association", "batch")
@@ -435,7 +448,7 @@ _KIND_COLUMNS = ("crawl", "structured", "seed", "logprobs", "probe", "associatio
 
 @click.command(cls=Command, examples=("kgbias models",))
 @json_option
-def models(as_json: bool) -> None:
+def models() -> Output:
     """List the kinds of models by their specs, and what each allows.
 
     crawl: writes text, for crawls, profiles, judges and questions. structured: answers follow a
@@ -444,9 +457,10 @@ def models(as_json: bool) -> None:
     words, for association tests. batch: requests sent as batches, which cost less.
     """
     kinds = kgbias.model_kinds()
-    if as_json:
-        show.print_json(kinds.records())
-        return
+    return Output(kinds, lambda: _print_model_kinds(kinds))
+
+
+def _print_model_kinds(kinds: "kgbias.Rows[ModelKind]") -> None:
     rows = []
     for kind in kinds:
         allowed = [getattr(kind, name) for name in _KIND_COLUMNS]
@@ -468,13 +482,14 @@ def models(as_json: bool) -> None:
 
 @click.command(cls=Command, examples=("kgbias plugins",))
 @json_option
-def plugins(as_json: bool) -> None:
+def plugins() -> Output:
     """List what installed packages add (measures, kinds of models, formats, prompt packs and
     commands) and what is wrong with any of it. Imports these packages."""
     plugins_found = [*kgbias.plugins(), *COMMANDS.list_plugins()]
-    if as_json:
-        show.print_json([asdict(plugin) for plugin in plugins_found])
-        return
+    return Output(plugins_found, lambda: _print_plugins(plugins_found))
+
+
+def _print_plugins(plugins_found: "Sequence[Plugin]") -> None:
     for plugin in plugins_found:
         line = f"{plugin.adds:<8} {plugin.name:<20} {plugin.package}"
         show.say(f"{line}: {plugin.problem}" if plugin.problem else line)

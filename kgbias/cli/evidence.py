@@ -21,6 +21,7 @@ from kgbias.cli.options import (
     workers_settings,
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.show import Output
 from kgbias.evidence import (
     VERDICTS,
     Evidence,
@@ -33,6 +34,7 @@ from kgbias.evidence.evidence_table import NOT_PROBED, ORDERS, count_sentences
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_plan import FLOOR_CHOICES, EvidencePrice
 from kgbias.graph.types import node_id
+from kgbias.io.columns import Column
 from kgbias.io.text import spoken_name
 from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.probe.result import Statement
@@ -111,9 +113,7 @@ _PROBE_OPTIONS = (
 @base_url_option
 @selection_options
 @json_option
-def evidence(
-    run_name: str | None, store_url: str, as_json: bool, dry_run: bool, **options: Any
-) -> None:
+def evidence(run_name: str | None, store_url: str, dry_run: bool, **options: Any) -> Output:
     """Join what a run said, what a model finds probable and what its vectors hold: one row for each
     triple, with a verdict.
 
@@ -135,7 +135,8 @@ def evidence(
         run = study.run(run_name)
         if dry_run:
             price_options = drop_unset(**selection, indicators=options["indicators"])
-            return _print_price(run.evidence_price(asking=probe_options, **price_options), as_json)
+            price = run.evidence_price(asking=probe_options, **price_options)
+            return Output(price, lambda: _print_price(price))
         rows = run.evidence(asking=probe_options, **drop_unset(**options))
         # Of several models that were asked about the run, the one that the rows are of.
         model = next((row.model for row in rows if row.model), None)
@@ -143,26 +144,20 @@ def evidence(
         is_probed = any(row.lift.has_interval for row in rows)
         groups = run.evidence_groups(model) if is_probed else None
         floor = run.evidence_floor(model) if is_probed else {}
-    if as_json:
-        return show.print_json(
-            {
-                "evidence": rows.records(),
-                "groups": groups.records() if groups else [],
-                "floor": floor,
-                "agreement": agreement.records(),
-            }
-        )
-    if is_probed:
-        show.say(f"beliefs of {model}")
-    print_verdicts(rows)
-    _print_floor(floor)
-    _print_groups(groups or ())
-    _print_agreements(agreement)
+
+    def print_text() -> None:
+        if is_probed:
+            show.say(f"beliefs of {model}")
+        print_verdicts(rows)
+        _print_floor(floor)
+        _print_groups(groups or ())
+        _print_agreements(agreement)
+
+    data = {"evidence": rows, "groups": groups or (), "floor": floor, "agreement": agreement}
+    return Output(data, print_text)
 
 
-def _print_price(price: EvidencePrice, as_json: bool) -> None:
-    if as_json:
-        return show.print_json(price)
+def _print_price(price: EvidencePrice) -> None:
     show.say(
         f"{price['probes']:,} probes, each name after {len(price['carriers'])} carriers: "
         f"{price['texts']:,} texts to score, names by themselves included; "
@@ -214,19 +209,11 @@ def _print_groups(rows: Any) -> None:
         "how a group's lifts go with the statements' scores (rho, mean over its names; corrected "
         "p at most 0.05, the smallest first):"
     )
-    show.print_table(
-        ("", "", ">", ""),
-        (
-            (
-                row["group"],
-                spoken_name(row["score"]),
-                f"{row['value']:+.2f}",
-                f"({row['low']:+.2f} to {row['high']:+.2f})",
-            )
-            for row in shown_rows[:_MAX_SHOWN]
-        ),
-        indent=2,
-    )
+    cells = []
+    for row in shown_rows[:_MAX_SHOWN]:
+        rho = Estimate(row["value"], row["low"], row["high"], row["statements"])
+        cells.append((row["group"], spoken_name(row["score"]), rho))
+    show.print_table(("", "", Column("", "+.2f", interval=True)), cells, indent=2)
     show.say()
 
 
@@ -280,23 +267,17 @@ def _print_agreements(rows: Sequence[GroupAgreement]) -> None:
     if not rows:
         return
     has_several_arms = len({row.arm for row in rows}) > 1
+    names = ("said_believed", "said_embedded", "believed_embedded")
+    columns = [Column(name, "+.2f", interval=True, title=name.replace("_", "-")) for name in names]
     show.print_table(
-        ("Kendall tau-b", ">said-believed", ">said-embedded", ">believed-embedded"),
+        ("Kendall tau-b", *columns),
         (
             (
                 f"{row.group} ({row.arm})" if has_several_arms else row.group,
-                *map(_format_tau, (row.said_believed, row.said_embedded, row.believed_embedded)),
+                *(column.read(row) for column in columns),
             )
             for row in rows
         ),
-    )
-
-
-def _format_tau(estimate: Estimate) -> str:
-    return (
-        "-"
-        if estimate.value != estimate.value
-        else f"{estimate.value:+z.2f} ({estimate.interval('+.2f')})"
     )
 
 
@@ -328,7 +309,7 @@ _WAY_TITLES = {
 @base_url_option
 @workers_settings
 @json_option
-def replicate(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
+def replicate(run_name: str | None, store_url: str, **options: Any) -> Output:
     """Test again what a model was found to believe: with held-out names, with other carriers, or in
     another crawl."""
     if options["executor"] == LOCAL_EXECUTOR:
@@ -342,8 +323,12 @@ def replicate(run_name: str | None, store_url: str, as_json: bool, **options: An
             (node_id("group", row.group), Statement(row.predicate, row.object).id): row.sentence
             for row in run.evidence()
         }
-    if as_json:
-        return show.print_json(_replication_record(replication))
+    return Output(
+        _replication_record(replication), lambda: _print_replication(replication, sentences)
+    )
+
+
+def _print_replication(replication: Replication, sentences: Mapping[tuple[str, str], str]) -> None:
     show.say(f"beliefs of {replication.belief_run.model.title}, tried again")
     for rate in replication.rates:
         for line in _describe_way(rate, sentences):

@@ -14,6 +14,7 @@ from kgbias.cli.options import (
     library_default,
     store_option,
 )
+from kgbias.cli.show import Output
 from kgbias.ingest.formats import describe_formats
 from kgbias.ingest.statement_file import TABLE_FORMATS
 
@@ -75,33 +76,27 @@ _STUDY_METHOD = kgbias.Study.import_file
     help="Profiles: the predicate of an attribute, such as hobbies=love (repeatable).",
 )
 @json_option
-def import_(
-    file: Path, store_url: str, say: tuple[tuple[str, str], ...], as_json: bool, **options: Any
-) -> None:
+def import_(file: Path, store_url: str, say: tuple[tuple[str, str], ...], **options: Any) -> Output:
     """Make a run from statements collected elsewhere, to use all of kgbias on them: a table (CSV,
     TSV, JSON, Parquet or Excel) with the columns group, predicate and object; character profiles;
     or the statements about groups in a folder of documents or in a knowledge graph from RAGAS."""
     with kgbias.open(store_url, progress=True) as study:
         run = study.import_file(file, say=dict(say), **options)
         imported, groups = run.import_result, len(run.stored.groups)
-    if as_json:
-        record = {
-            "run": run.name,
-            "groups": groups,
-            "statements": imported.statements,
-            "triples": imported.triples,
-            "left_out": imported.left_out,
-        }
-        if imported.passages:
-            record |= {"nodes": imported.passages, "relationships": imported.relations}
-        return show.print_json(record)
-    show.say(
+    data = {
+        "run": run.name,
+        "groups": groups,
+        "statements": imported.statements,
+        "triples": imported.triples,
+        "left_out": imported.left_out,
+    }
+    line = (
         f"run {run.name}: {imported.statements} statements, {imported.triples} distinct, about "
         f"{groups} groups"
-        + (f"; {imported.left_out} incomplete rows were left out" if imported.left_out else "")
-        + (
-            f"; {imported.passages} nodes, {imported.relations} relationships"
-            if imported.passages
-            else ""
-        )
     )
+    if imported.left_out:
+        line += f"; {imported.left_out} incomplete rows were left out"
+    if imported.passages:
+        data |= {"nodes": imported.passages, "relationships": imported.relations}
+        line += f"; {imported.passages} nodes, {imported.relations} relationships"
+    return Output(data, lambda: show.say(line))

@@ -1,8 +1,8 @@
 """`kgbias structure`, `cost`, `explore` and `serve`: look around in a run."""
 
-from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,9 +19,23 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.settings import settings
+from kgbias.cli.show import Output
+from kgbias.io.columns import Column
 from kgbias.io.text import format_duration
 
+if TYPE_CHECKING:
+    from kgbias.graph.types import NodePlace
+    from kgbias.study.records import GroupCost
+
 _MAX_SHOWN = 10
+_PLACE_COLUMNS = (
+    Column("kind"),
+    Column("betweenness", ".4f"),
+    Column("degree", "d"),
+    Column("community", "d"),
+    Column("groups", "d"),
+    Column("name", get=attrgetter("label")),
+)
 
 
 @click.command(cls=Command, examples=("kgbias structure smollm2",))
@@ -30,15 +44,15 @@ _MAX_SHOWN = 10
 @settings(seed=library_default(kgbias.Run.structure, "seed"))
 @selection_options
 @json_option
-def structure(
-    run_name: str | None, store_url: str, seed: int, as_json: bool, **selection: Any
-) -> None:
+def structure(run_name: str | None, store_url: str, seed: int, **selection: Any) -> Output:
     """Find central groups and objects, communities, and the objects that bridge groups, and write
     them to the graph. In a run with several arms, --arm selects one."""
     with kgbias.open(store_url, progress=True) as study:
         places = study.run(run_name).structure(seed=seed, **selection)
-    if as_json:
-        return show.print_json([asdict(place) for place in places])
+    return Output(places, lambda: _print_places(places))
+
+
+def _print_places(places: "kgbias.Rows[NodePlace]") -> None:
     communities = len({place.community for place in places})
     bridges = [place for place in places if place.kind == "object" and place.groups > 1]
     show.say(
@@ -48,11 +62,8 @@ def structure(
     for kind, places_chosen in (("group", places), ("object", bridges)):
         of_kind = [place for place in places_chosen if place.kind == kind]
         of_kind.sort(key=lambda place: (-place.betweenness, -place.degree, place.label))
-        rows += [
-            (kind, f"{p.betweenness:.4f}", p.degree, p.community, p.groups, p.label)
-            for p in of_kind[:_MAX_SHOWN]
-        ]
-    show.print_table(("kind", ">betweenness", ">degree", ">community", ">groups", "name"), rows)
+        rows += of_kind[:_MAX_SHOWN]
+    show.print_rows(kgbias.Rows(rows, _PLACE_COLUMNS))
 
 
 @click.command(cls=Command, examples=("kgbias cost smollm2",))
@@ -66,32 +77,20 @@ def cost(
     price_in: float | None,
     price_out: float | None,
     prices: Path | None,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Show the cost of a run's answers, by group: in tokens and, at your prices, in money.
 
     For an estimate before a crawl: `kgbias crawl --dry-run`.
     """
     with kgbias.open(store_url, progress=True) as study:
         cost_rows = study.run(run_name).cost(price_in=price_in, price_out=price_out, prices=prices)
-    if as_json:
-        show.print_json({"cost": cost_rows.records()})
-        return
-    cost_column = [">cost"] if cost_rows[-1].cost is not None else []
-    show.print_table(
-        ("", ">answers", ">prompt tokens", ">answer tokens", *cost_column),
-        (
-            (
-                row.group,
-                row.answers,
-                row.prompt_tokens,
-                row.completion_tokens,
-                *(["" if row.cost is None else f"{row.cost:.4g}"] if cost_column else []),
-            )
-            for row in cost_rows
-        ),
-    )
+    return Output({"cost": cost_rows}, lambda: _print_cost(cost_rows))
+
+
+def _print_cost(cost_rows: "kgbias.Rows[GroupCost]") -> None:
     total = cost_rows[-1]
+    names = ["group", "answers", "prompt_tokens", "completion_tokens"]
+    show.print_rows(cost_rows, *names, *([] if total.cost is None else ["cost"]))
     if total.again:
         paid_text = "" if total.again_cost is None else f", {total.again_cost:.4g} of the cost"
         show.say(

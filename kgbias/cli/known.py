@@ -21,11 +21,12 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.show import Output
 from kgbias.errors import StoreError, UsageError
 from kgbias.evidence.recorded_agreement import (
     AgreementFigure,
     RecordedAgreement,
-    figure_record,
+    figure_rows,
 )
 from kgbias.evidence.stereotype_matching import (
     MARK_MEANINGS,
@@ -33,6 +34,7 @@ from kgbias.evidence.stereotype_matching import (
     MarkedStatement,
     StereotypeComparison,
 )
+from kgbias.io.columns import Column
 from kgbias.models.spec import parse_spec
 from kgbias.stats.estimate import Estimate, nan_to_none
 
@@ -94,7 +96,7 @@ _MAX_SHOWN = 10
 @base_url_option
 @selection_options
 @json_option
-def known(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
+def known(run_name: str | None, store_url: str, **options: Any) -> Output:
     """Hold what a run says against stereotypes that people recorded: each statement is known,
     related or new, and each recorded stereotype was said or not. With the spec of a model in place
     of a run, hold only what the model finds likely against them.
@@ -105,15 +107,18 @@ def known(run_name: str | None, store_url: str, as_json: bool, **options: Any) -
     """
     model = options["model"]
     if run_name and model is None and _names_model(run_name, store_url):
-        return _print_model(run_name, as_json, options)
+        return _show_model(run_name, options)
     options = (
         keep_applicable(options, [model], "scorer") if model else drop_shared(options, ["base-url"])
     )
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         comparison = run.match_stereotypes(**drop_unset(**options))
-    if as_json:
-        return show.print_json({"run": run.name, **_comparison_record(comparison)})
+    data = {"run": run.name, **_comparison_record(comparison)}
+    return Output(data, lambda: _print_comparison(comparison))
+
+
+def _print_comparison(comparison: StereotypeComparison) -> None:
     for line in _summary_lines(comparison):
         show.say(line)
     show.say()
@@ -149,7 +154,7 @@ def _names_model(name: str, store_url: str) -> bool:
     return False
 
 
-def _print_model(spec: str, as_json: bool, options: dict[str, Any]) -> None:
+def _show_model(spec: str, options: dict[str, Any]) -> Output:
     others = {name: value for name, value in options.items() if name not in _MODEL_OPTIONS}
     for name, value in drop_unset(**others).items():
         if value not in ((), False):
@@ -157,8 +162,10 @@ def _print_model(spec: str, as_json: bool, options: dict[str, Any]) -> None:
     chosen = {name: options[name] for name in _MODEL_OPTIONS if name in options}
     with kgbias.open(None, progress=True) as study:
         found = study.recorded_agreement(spec, **drop_unset(**chosen))
-    if as_json:
-        return show.print_json(_agreement_record(found))
+    return Output(_agreement_record(found), lambda: _print_model(found))
+
+
+def _print_model(found: RecordedAgreement) -> None:
     show.say(
         f"{found.model}: {len(found.table.attributes)} attributes that {found.source} records, "
         f"{len(found.table.groups)} groups; {found.unasked} attributes were not asked"
@@ -176,7 +183,7 @@ def _agreement_record(found: RecordedAgreement) -> dict[str, Any]:
     return {
         "model": found.model,
         "table": found.source,
-        "figures": [nan_to_none(figure_record(figure)) for figure in found.figures],
+        "figures": figure_rows(found.figures),
         "groups": {group.name: list(found.names[group.id]) for group in table.groups},
         "attributes": dict(zip(table.attributes, table.kinds, strict=True)),
         "not_used": list(found.unused_groups),
@@ -196,11 +203,10 @@ def _print_agreement(figures: Sequence[AgreementFigure]) -> None:
             "",
             "",
             "",
-            ">auc",
-            "95%",
+            Column("auc", ".2f", interval=True),
             "over groups",
             "floor",
-            ">entries",
+            Column("entries", "d"),
         ),
         (
             (
@@ -208,8 +214,7 @@ def _print_agreement(figures: Sequence[AgreementFigure]) -> None:
                 f"{figure.kind}s",
                 figure.direction,
                 f"by {figure.by}" if figure.by in ("attribute", "group") else figure.by,
-                f"{figure.auc.value:.2f}",
-                figure.auc.interval(".2f"),
+                figure.auc,
                 _format_ends(figure.low_over_groups, figure.high_over_groups),
                 _format_ends(figure.floor, figure.floor_high, " below "),
                 figure.entries,
@@ -237,7 +242,7 @@ def _comparison_record(comparison: StereotypeComparison) -> dict[str, Any]:
             {"group": entry.group, "statement": entry.statement, "lift": entry.lift.as_dict()}
             for entry in comparison.unrecorded_beliefs
         ],
-        "agreement": [nan_to_none(figure_record(figure)) for figure in comparison.agreement],
+        "agreement": figure_rows(comparison.agreement),
         "statements": [_statement_record(row) for row in comparison.rows],
         "recorded": [
             nan_to_none(
@@ -347,7 +352,7 @@ def _print_unrecorded(comparison: StereotypeComparison) -> None:
         f"statement{'s' * (count != 1)}"
     )
     show.print_table(
-        ("", ">"),
+        ("", Column("", "+.2f")),
         (
             (f"{belief.group} {belief.statement}"[:70], f"lift {belief.lift.value:+.2f} bits")
             for belief in comparison.unrecorded_beliefs[:_MAX_SHOWN]

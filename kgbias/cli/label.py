@@ -1,8 +1,9 @@
 """`kgbias label`: label a run's statements by hand."""
 
 from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,10 +17,14 @@ from kgbias.cli.options import (
     run_name_argument,
     store_option,
 )
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
+from kgbias.io.columns import Column
 from kgbias.measure.labelling import LabelGuide, Labelling, LabellingProgress
 from kgbias.measures import figures_by_name
-from kgbias.stats.estimate import nan_to_none
+
+if TYPE_CHECKING:
+    from kgbias.measure.ppi_figures import ExpectedFigure
 
 
 @click.command(
@@ -59,8 +64,7 @@ def label(
     path: Path | None,
     most: int,
     plan: int | None,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Label statements by hand, so that figures can be corrected for what a scorer gets wrong.
 
     With -o, write the next statements of a random sample to a CSV file. With a filled-in file as
@@ -73,32 +77,30 @@ def label(
         if sheet is not None:
             labels_read = run.read_labels(sheet, by=by)
             count = len(labels_read)
-            if as_json:
-                return show.print_json(
-                    {"run": run.name, "labels": [asdict(x) for x in labels_read]}
-                )
-            show.say(
+            line = (
                 f"run {run.name}: {count} labels of {sheet} are in effect; "
                 f"kgbias measure {run.name} brings its figures up to date"
             )
-            return
+            data = {"run": run.name, "labels": labels_read}
+            return Output(data, lambda: show.say(line))
         if plan is not None:
-            return _print_plan(run, measure, plan, as_json)
+            return _show_plan(run, measure, plan)
         labelling = run.label(measure, by=by, masked=masked)
         if path is None:
-            if as_json:
-                return show.print_json(_labelling_record(run, labelling))
-            return _print_guide(labelling.guide, labelling.read_progress(), labelling.rater)
+            progress = labelling.read_progress()
+            return Output(
+                _labelling_record(run, labelling),
+                lambda: _print_guide(labelling.guide, progress, labelling.rater),
+            )
         count = labelling.write_sheet(path, most)
-        if as_json:
-            return show.print_json({"run": run.name, "sheet": str(path), "statements": count})
         label_keys = ", ".join(f"{name} ({key})" for key, name in labelling.labels.items())
-        show.say(
+        line = (
             f"{count} statements to {path}: fill in label with {label_keys} or skip, then "
             f"kgbias label {run.name} {path}; kgbias label {run.name} --measure {measure} prints "
-            "the guide",
-            err=True,
+            "the guide"
         )
+        data = {"run": run.name, "sheet": str(path), "statements": count}
+        return Output(data, lambda: show.say(line, err=True))
 
 
 def _labelling_record(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
@@ -111,31 +113,26 @@ def _labelling_record(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
         "masked": labelling.is_masked,
         "guide": asdict(labelling.guide),
         "progress": asdict(labelling.read_progress()),
-        "agreement": [nan_to_none(row) for row in agreement.records()],
+        "agreement": agreement.records(),
     }
 
 
-def _print_plan(run: kgbias.Run, measure: str, labels: int, as_json: bool) -> None:
+def _show_plan(run: kgbias.Run, measure: str, labels: int) -> Output:
     plan_rows = run.label_plan(labels, measures=measure)
-    if as_json:
-        rows = [nan_to_none(row) for row in plan_rows.records()]
-        return show.print_json(
-            {"run": run.name, "measure": measure, "labels": labels, "plan": rows}
-        )
+    data = {"run": run.name, "measure": measure, "labels": labels, "plan": plan_rows}
+    return Output(data, lambda: _print_plan(plan_rows))
+
+
+def _print_plan(plan_rows: "kgbias.Rows[ExpectedFigure]") -> None:
     titles = figures_by_name({plan_row.figure for plan_row in plan_rows})
-    show.print_table(
-        ("group", "figure", ">now", ">with labels", ">width"),
-        [
-            (
-                plan_row.group,
-                titles[plan_row.figure].title,
-                f"{plan_row.raw.value:+.3f}",
-                f"{plan_row.value:+.3f}",
-                f"{plan_row.width:.3f}",
-            )
-            for plan_row in plan_rows
-        ],
+    columns = (
+        Column("group"),
+        Column("figure", get=lambda plan_row: titles[plan_row.figure].title),
+        Column("now", "+.3f", get=attrgetter("raw")),
+        Column("with labels", "+.3f", get=attrgetter("value")),
+        Column("width", ".3f"),
     )
+    show.print_rows(kgbias.Rows(plan_rows, columns))
     for line in dict.fromkeys(plan_row.basis for plan_row in plan_rows):
         show.say(line)
 

@@ -1,7 +1,7 @@
 """`kgbias measure` and `kgbias topics`: scores of triples, figures of groups, and topics."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
 import click
 
@@ -18,7 +18,9 @@ from kgbias.cli.options import (
     workers_settings,
 )
 from kgbias.cli.settings import setting
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
+from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import spoken_name
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorer_agreement import format_kappa_interval
@@ -34,6 +36,9 @@ from kgbias.measures import MEASURES, Figure, measure_of_figure, pick_headlines
 from kgbias.parameters import SelectionOptions
 from kgbias.stats.estimate import Estimate
 
+if TYPE_CHECKING:
+    from kgbias.measure.price import ScoringPrice
+
 
 @click.command(cls=Command, examples=("kgbias topics smollm2 --rename gender:3 'Housework'",))
 @run_name_argument
@@ -45,9 +50,7 @@ from kgbias.stats.estimate import Estimate
     help="Name a topic: its number or CATEGORY:NUMBER, then the name; an empty name removes it.",
 )
 @json_option
-def topics(
-    run_name: str | None, store_url: str, rename: tuple[str, str] | None, as_json: bool
-) -> None:
+def topics(run_name: str | None, store_url: str, rename: tuple[str, str] | None) -> Output:
     """Show the topics found by `kgbias measure --topics` and how far they can be trusted, and name
     them by hand."""
     with kgbias.open(store_url) as study:
@@ -57,11 +60,14 @@ def topics(
         models = run.topic_models()
     if not models:
         raise UsageError(f"run {run.name!r} has no topics: kgbias measure {run.name} --topics")
-    if as_json:
-        show.print_json({"run": run.name, "categories": [_topic_record(model) for model in models]})
-        return
-    for model in models:
-        print_topics(model)
+
+    def print_text() -> None:
+        for model in models:
+            print_topics(model)
+
+    return Output(
+        {"run": run.name, "categories": [_topic_record(model) for model in models]}, print_text
+    )
 
 
 def _topic_record(model: Any) -> dict[str, Any]:
@@ -111,18 +117,17 @@ def print_topics(model: Any) -> None:
     for topic in model.topics:
         words = ", ".join(topic.words[:8])
         name = f"{topic.name}: {words}" if topic.given else words
-        rows.append(
-            (
-                topic.number,
-                topic.size,
-                show.format_figure(topic.stability, ".2f"),
-                show.format_figure(topic.kept, ".2f"),
-                show.format_figure(topic.coherence, ".2f"),
-                name,
-            )
-        )
+        rows.append((topic.number, topic.size, topic.stability, topic.kept, topic.coherence, name))
+    columns = (
+        Column("id", "d"),
+        Column("size", "d"),
+        Column("stable", ".2f"),
+        Column("kept", ".2f"),
+        Column("coherent", ".2f"),
+        Column("name, and words"),
+    )
     if rows:
-        show.print_table((">id", ">size", ">stable", ">kept", ">coherent", "name, and words"), rows)
+        show.print_table(columns, rows)
     if explain_unfit(model):
         show.say(f"{entropy_verdict(model)}; {_word_with_options(suggest_remedies(model))}")
 
@@ -268,12 +273,11 @@ def group_by_measure(scorers: tuple[tuple[str, str], ...]) -> dict[str, list[str
 def measure(
     run_name: str | None,
     store_url: str,
-    as_json: bool,
     scorers: tuple[tuple[str, str], ...],
     labels: Any,
     dry_run: bool,
     **options: Any,
-) -> None:
+) -> Output:
     """Score a run's triples by regard, toxicity, identity attack and acceptability (whether they
     make sense), place them on the axes of warmth and competence, find topics if asked, and compute
     each group's figures."""
@@ -285,8 +289,7 @@ def measure(
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
-            print_reading_price(run.price_measure(**options_given), as_json, run=run.name)
-            return
+            return show_reading_price(run.price_measure(**options_given), run=run.name)
         groups = run.measure(**options_given)
         has_several = any(len(specs) > 1 for specs in specs_by_measure.values())
         selection = {
@@ -297,26 +300,28 @@ def measure(
         agreement = run.agreement(**selection) if has_several else ()
         topics = run.topic_models()
         warn_unfinished(run)
-    if as_json:
-        data = {"run": run.name, "groups": [_group_record(row) for row in groups]}
-        if agreement:
-            data["agreement"] = agreement.records()
-        show.print_json(data)
-        return
-    published = any(model.settings.get("entropy") == "as_published" for model in topics)
-    print_groups(groups, "relative_entropy" if published else "relative_entropy_as_published")
-    if options["topics"] or options["preset"]:
-        for model in topics:
-            print_topics(model)
-    for measure_agreement in agreement:
-        _print_agreement(measure_agreement)
+    data: dict[str, Any] = {"run": run.name, "groups": [_group_record(row) for row in groups]}
+    if agreement:
+        data["agreement"] = agreement
+
+    def print_text() -> None:
+        published = any(model.settings.get("entropy") == "as_published" for model in topics)
+        print_groups(groups, "relative_entropy" if published else "relative_entropy_as_published")
+        if options["topics"] or options["preset"]:
+            for model in topics:
+                print_topics(model)
+        for measure_agreement in agreement:
+            _print_agreement(measure_agreement)
+
+    return Output(data, print_text)
 
 
-def print_reading_price(rows: Any, as_json: bool, **record_fields: str) -> None:
-    """Print what each scorer has to read; in JSON beside what it is of."""
-    if as_json:
-        show.print_json({**record_fields, "scorers": rows.records()})
-        return
+def show_reading_price(rows: "kgbias.Rows[ScoringPrice]", **record_fields: str) -> Output:
+    """What each scorer has to read; in JSON beside what it is of."""
+    return Output({**record_fields, "scorers": rows}, lambda: _print_reading_price(rows))
+
+
+def _print_reading_price(rows: "kgbias.Rows[ScoringPrice]") -> None:
     show.print_table(
         ("", "", ""),
         ((spoken_name(row.measure), row.scorer, _describe_reading(row)) for row in rows),
@@ -361,50 +366,47 @@ def print_groups(groups: Any, hidden: str) -> None:
     has_several_arms = len({row.arm for row in groups}) > 1
     # A figure is printed with the number of statements that it is of: once, where all are of one.
     have_one_number = all(len(_statement_numbers(row, shown_figures)) < 2 for row in groups)
-    headings = [
-        "group",
-        *(["arm"] if has_several_arms else []),
-        ">statements",
-        *([">n"] if have_one_number else []),
-    ]
-    for figure in shown_figures:
-        headings += [] if have_one_number else [">n"]
-        headings += [
-            f">{figure.column}",
-            ">95% interval",
-            *([">raw", ">labels"] * bool(figure.raw)),
-        ]
+    number = Column("n", "d")
+    columns = [Column("group")]
+    if has_several_arms:
+        columns.append(Column("arm"))
+    columns.append(Column("statements", "d"))
     if have_one_number:
+        columns.append(number)
         show.say("n: how many of the statements a group's figures are of")
+    for figure in shown_figures:
+        if not have_one_number:
+            columns.append(number)
+        columns.append(Column(figure.column, figure.form, interval=True, title=figure.column))
+        if figure.raw:
+            columns += [Column("raw", figure.form), Column("labels", "d")]
     rows = []
     for row in groups:
         cells = [row.group, *([row.arm] if has_several_arms else []), row.statements]
-        cells += (
-            [next(iter(_statement_numbers(row, shown_figures)), "-")] if have_one_number else []
-        )
+        if have_one_number:
+            cells.append(next(iter(_statement_numbers(row, shown_figures)), None))
         for figure in shown_figures:
             estimate = row.figures.get(figure.name)
-            cells += [] if have_one_number else [estimate.n if estimate else "-"]
-            cells += _figure_cells(figure, estimate) if estimate else ("-", "-")
+            if not have_one_number:
+                cells.append(estimate.n if estimate else None)
+            cells.append(_figure_cell(figure, estimate))
             if figure.raw:
-                raw = row.figures.get(figure.raw)
-                cells += [show.format_figure(raw.value, figure.form) if raw else "-"]
-                cells += [estimate.labels if estimate else "-"]
+                cells += [row.figures.get(figure.raw), estimate.labels if estimate else None]
         rows.append(cells)
-    show.print_table(headings, rows)
+    show.print_table(columns, rows)
 
 
-def _figure_cells(figure: Figure, estimate: Any) -> tuple[str, str]:
-    """A figure and its interval; of a balance, such as the overall regard, the mean, which has the
+def _figure_cell(figure: Figure, estimate: Any) -> Any:
+    """A figure with its interval; of a balance, such as the overall regard, the mean, which has the
     scale of all the others."""
-    measure, form = measure_of_figure(figure.name), figure.form
-    shown_estimate = Estimate(estimate.value, estimate.low, estimate.high, estimate.n)
+    if estimate is None or estimate.withheld:
+        return estimate and "withheld"
+    measure = measure_of_figure(figure.name)
     if measure and measure.ends_of_signs and figure.statistic == "total":
-        form = measure.form
-        shown_estimate = shown_estimate.divide(max(1, estimate.n)).clip(*measure.ends_of_signs)
-    return "withheld" if estimate.withheld else show.format_figure(
-        shown_estimate.value, form
-    ), shown_estimate.interval(form)
+        shown_estimate = Estimate(estimate.value, estimate.low, estimate.high, estimate.n)
+        mean = shown_estimate.divide(max(1, estimate.n)).clip(*measure.ends_of_signs)
+        return Formatted(mean, measure.form)
+    return estimate
 
 
 def _statement_numbers(row: Any, shown: Any) -> set[int]:

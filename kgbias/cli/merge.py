@@ -1,7 +1,6 @@
 """`kgbias merge`: link a run's near-duplicates."""
 
-from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,6 +14,11 @@ from kgbias.cli.options import (
     run_name_argument,
     store_option,
 )
+from kgbias.cli.show import Output
+from kgbias.io.columns import Column
+
+if TYPE_CHECKING:
+    from kgbias.measure.merge import MergeResult
 
 _RUN_METHOD = kgbias.Run.merge
 
@@ -39,7 +43,7 @@ _RUN_METHOD = kgbias.Run.merge
 @click.option("--undo", is_flag=True, help="Remove the links.")
 @device_setting
 @json_option
-def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -> None:
+def merge(run_name: str | None, store_url: str, **options: Any) -> Output:
     """Link statements that say the same in other words, of whichever group.
 
     Nothing is merged: all triples stay as they were said. `kgbias export --merged` counts linked
@@ -48,16 +52,20 @@ def merge(run_name: str | None, store_url: str, as_json: bool, **options: Any) -
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         merge_result = run.merge(**options)
-    if as_json:
-        counts = {"triples": merge_result.triples, "triples_merged": merge_result.triples_merged}
-        show.print_json(
-            {"run": run.name, **counts, "links": [asdict(link) for link in merge_result.links]}
-        )
-        return
+    data = {
+        "run": run.name,
+        "triples": merge_result.triples,
+        "triples_merged": merge_result.triples_merged,
+        "links": merge_result.links,
+    }
+    return Output(data, lambda: _print_links(merge_result))
+
+
+def _print_links(merge_result: "MergeResult") -> None:
     show.print_table(
-        (">", ""),
+        (Column("", ".3f"), ""),
         (
-            (f"{link.similarity:.3f}", f"{' '.join(link.said)} -> {' '.join(link.head)}")
+            (link.similarity, f"{' '.join(link.said)} -> {' '.join(link.head)}")
             for link in merge_result.links
         ),
     )

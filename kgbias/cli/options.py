@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import wraps
 from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -13,6 +14,7 @@ import click
 from kgbias.cli import show
 from kgbias.cli.command import SectionOption
 from kgbias.cli.settings import setting, settings
+from kgbias.cli.show import Output, print_output
 from kgbias.crawl.config import MAX_FAILED_SHARE
 from kgbias.errors import ModelError
 from kgbias.graph.store import DEFAULT_STORE
@@ -106,7 +108,18 @@ def store_option(function: FunctionT) -> FunctionT:
     )(function)
 
 
-def json_option(function: FunctionT) -> FunctionT:
+def json_option(function: Callable[..., Output]) -> Callable[..., int]:
+    """--json: what the command returns is printed as JSON instead of for people."""
+
+    @wraps(function)
+    def print_result(*args: Any, as_json: bool, **options: Any) -> int:
+        return print_output(function(*args, **options), as_json=as_json)
+
+    return json_flag(print_result)
+
+
+def json_flag(function: FunctionT) -> FunctionT:
+    """--json alone, for a command that does something else with it."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON on stdout.")(function)
 
 
@@ -423,17 +436,16 @@ def describe_cost(price: "HasPrices") -> str:
     )
 
 
-def print_price(
-    price: "HasPrices", data: Mapping[str, Any], lines: Iterable[str], as_json: bool
-) -> None:
-    """Print the estimate as JSON or as lines, with the cost."""
-    if as_json:
-        show.print_json({**data, "cost": price.cost, "cost_at_most": price.cost_at_most})
-        return
-    for line in lines:
-        show.say(line)
-    if cost := describe_cost(price):
-        show.say(cost)
+def show_price(price: "HasPrices", data: Mapping[str, Any], lines: Iterable[str]) -> Output:
+    """The estimate: these data and lines, and the cost."""
+
+    def print_lines() -> None:
+        show.say(*lines)
+        if cost := describe_cost(price):
+            show.say(cost)
+
+    costs = {"cost": price.cost, "cost_at_most": price.cost_at_most}
+    return Output({**data, **costs}, print_lines)
 
 
 def decide_exit_code(result: "GenerationSummary", max_failed: float) -> int:

@@ -23,6 +23,7 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.settings import setting
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.export import FORMATS
 from kgbias.study.reproduction import Difference, Reproduction
@@ -192,27 +193,24 @@ _MAX_SHOWN = 20
 @base_url_option
 @model_settings
 @json_option
-def reproduce(folder: Path, as_json: bool, **options: Any) -> int:
+def reproduce(folder: Path, **options: Any) -> Output:
     """Repeat a published run from the configuration in FOLDER, and say what differs: the files (by
     their checksums), the model, the statements, how often they were made, and their scores. Exits
     with 1 if anything differs."""
     reproduction = kgbias.reproduce(folder, progress=True, **options)
-    if as_json:
-        show.print_json(
-            {
-                "run": reproduction.run,
-                "same": reproduction.same,
-                "statements": reproduction.statements,
-                "made": reproduction.made,
-                "asked": reproduction.asked,
-                "logged": reproduction.logged,
-                "notes": list(reproduction.notes),
-                "differences": reproduction.differences.records(),
-            }
-        )
-    else:
-        _print_reproduction(reproduction)
-    return int(not reproduction.same)
+    data = {
+        "run": reproduction.run,
+        "same": reproduction.same,
+        "statements": reproduction.statements,
+        "made": reproduction.made,
+        "asked": reproduction.asked,
+        "logged": reproduction.logged,
+        "notes": reproduction.notes,
+        "differences": reproduction.differences,
+    }
+    return Output(
+        data, lambda: _print_reproduction(reproduction), lambda: int(not reproduction.same)
+    )
 
 
 def _print_reproduction(reproduction: Reproduction) -> None:

@@ -22,13 +22,17 @@ from kgbias.cli.options import (
     json_option,
     model_option,
     people_options,
-    print_price,
     rounds_options,
     run_name_argument,
+    show_price,
     store_option,
     warn_unfinished,
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.show import Output
+from kgbias.io.columns import Column, Formatted
+from kgbias.io.text import format_number
+from kgbias.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from kgbias.pairs.compare import Likeness, PairDifference, PairFloor, PairsResult
@@ -84,9 +88,8 @@ def run(
     name: str | None,
     max_failed: float,
     dry_run: bool,
-    as_json: bool,
     **options: Any,
-) -> int:
+) -> Output:
     """Make each request about each person three times: as it is, again, and with a greeting.
 
     Run the same command again to continue where it stopped: nothing is asked twice.
@@ -94,14 +97,13 @@ def run(
     options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            _print_price(study.price_pairs(model, **options_kept), as_json)
-            return 0
+            return _show_price(study.price_pairs(model, **options_kept))
         run_made = study.ask_pairs(model, name=name, **options_kept)
-    if as_json:
-        show.print_json(_pairs_record(run_made))
-    else:
-        _print_run(run_made)
-    return decide_exit_code(run_made.pairs_summary, max_failed)
+    return Output(
+        _pairs_record(run_made),
+        lambda: _print_run(run_made),
+        lambda: decide_exit_code(run_made.pairs_summary, max_failed),
+    )
 
 
 def _pairs_record(run: kgbias.Run) -> dict[str, Any]:
@@ -127,7 +129,7 @@ def _print_run(run: kgbias.Run) -> None:
         f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
     show.print_table(
-        ("", ">answers", ">refused", ">empty", ">failed"),
+        ("", *(Column(name, "d") for name in ("answers", "refused", "empty", "failed"))),
         (
             (group, counts.total(), counts["refused"], counts["unparsable"], counts["failed"])
             for group, counts in result.outcomes.items()
@@ -135,7 +137,7 @@ def _print_run(run: kgbias.Run) -> None:
     )
 
 
-def _print_price(price: "PairsPrice", as_json: bool) -> None:
+def _show_price(price: "PairsPrice") -> Output:
     line = (
         f"{show.pluralise(price.named, 'request')} in "
         f"{show.pluralise(price.wordings, 'wording')}, about "
@@ -144,7 +146,7 @@ def _print_price(price: "PairsPrice", as_json: bool) -> None:
         f", each as it is, again and with a greeting: {price.requests} answers with at most "
         f"{price.answer_tokens_at_most} tokens; nothing was asked"
     )
-    print_price(price, asdict(price), [line], as_json)
+    return show_price(price, asdict(price), [line])
 
 
 @pairs.command(
@@ -168,8 +170,8 @@ def _print_price(price: "PairsPrice", as_json: bool) -> None:
 @settings("device", "dtype", "batch-size", "concurrency", "timeout", seed=0)
 @json_option
 def results(
-    as_json: bool, run_name: str | None, store_url: str, measure: tuple[str, ...], **options: Any
-) -> None:
+    run_name: str | None, store_url: str, measure: tuple[str, ...], **options: Any
+) -> Output:
     """Say what swapping the group changed in the answers of a run, beside changes that should not
     matter.
 
@@ -187,10 +189,7 @@ def results(
         result = pairs_run.pairs(
             measure=measure, judge=judge, seed=seed, **drop_unset(**judge_options)
         )
-    if as_json:
-        show.print_json(result.as_dict())
-    else:
-        _print_results(result)
+    return Output(result, lambda: _print_results(result))
 
 
 def _print_results(result: "PairsResult") -> None:
@@ -223,32 +222,28 @@ def _print_results(result: "PairsResult") -> None:
 def _print_differences(differences: "Sequence[PairDifference]") -> None:
     show.print_table(
         (
-            "",
-            "",
-            ">first",
-            ">second",
-            ">difference",
-            "",
-            ">pairs",
-            ">one only",
-            ">requests",
-            ">q",
-            "",
+            Column(""),
+            Column(""),
+            Column("first", ".3f"),
+            Column("second", ".3f"),
+            Column("difference", "+.3f", interval=True),
+            Column("pairs", "d", joiner="/"),
+            Column("one only", "d", joiner=" - "),
+            Column("requests", "d", joiner="/"),
+            Column("q", ".3f"),
+            Column(""),
         ),
         (
             (
                 f"{difference.first} - {difference.second}",
                 difference.measure,
-                *(
-                    _format_value(difference.measure, value)
-                    for value in (difference.of_first, difference.of_second)
-                ),
-                _format_value(difference.measure, difference.difference, "+"),
-                _format_interval(difference.measure, difference.low, difference.high),
-                f"{difference.units}/{difference.units + difference.left_out}",
-                f"{difference.only_first} - {difference.only_second}",
-                f"{difference.agree}/{difference.requests}",
-                _format_value("", difference.q_value),
+                Formatted(difference.of_first, _form_of(difference.measure)),
+                Formatted(difference.of_second, _form_of(difference.measure)),
+                _difference_cell(difference, "+"),
+                (difference.units, difference.units + difference.left_out),
+                (difference.only_first, difference.only_second),
+                (difference.agree, difference.requests),
+                difference.q_value,
                 _format_verdict(difference),
             )
             for difference in differences
@@ -267,20 +262,23 @@ def _print_floor(floor: "Sequence[PairFloor]") -> None:
         "difference that two groups would show if only names differed)",
     )
     show.print_table(
-        ("", "", "", ">difference", "", ">pairs", ">q", ""),
+        (
+            Column(""),
+            Column(""),
+            Column(""),
+            Column("difference", "+.3f", interval=True),
+            Column("pairs", "d"),
+            Column("q", ".3f"),
+            Column(""),
+        ),
         (
             (
                 floor_row.category,
                 floor_row.change,
                 floor_row.measure,
-                _format_value(
-                    floor_row.measure,
-                    floor_row.difference,
-                    "" if math.isnan(floor_row.low) else "+",
-                ),
-                _format_interval(floor_row.measure, floor_row.low, floor_row.high),
+                _difference_cell(floor_row, "" if math.isnan(floor_row.low) else "+"),
                 floor_row.units,
-                _format_value("", floor_row.q_value),
+                floor_row.q_value,
                 "differs" if floor_row.found else "",
             )
             for floor_row in floor
@@ -291,21 +289,25 @@ def _print_floor(floor: "Sequence[PairFloor]") -> None:
 def _print_likeness(likeness: "tuple[Likeness, ...]") -> None:
     show.say("", "how alike answers are (cosine)")
     show.print_table(
-        ("", ">other group", ">asked again", ">greeting", ">another name", ">q", ">q name", ""),
+        (
+            Column(""),
+            Column("other group", ".3f"),
+            Column("asked again", ".3f"),
+            Column("greeting", ".3f"),
+            Column("another name", ".3f"),
+            Column("q", ".3f"),
+            Column("q name", ".3f"),
+            Column(""),
+        ),
         (
             (
                 f"{likeness_row.first} - {likeness_row.second}",
-                *(
-                    _format_value("", value)
-                    for value in (
-                        likeness_row.between,
-                        likeness_row.again,
-                        likeness_row.greeted,
-                        likeness_row.another,
-                        likeness_row.q_again,
-                        likeness_row.q_another,
-                    )
-                ),
+                likeness_row.between,
+                likeness_row.again,
+                likeness_row.greeted,
+                likeness_row.another,
+                likeness_row.q_again,
+                likeness_row.q_another,
                 _format_verdict(likeness_row),
             )
             for likeness_row in likeness
@@ -382,11 +384,16 @@ def _answered_note(comparison: "PairDifference | Likeness") -> str:
     return ", among pairs that were both answered" if comparison.conditional else ""
 
 
-def _format_value(measure: str, value: float, sign: str = "") -> str:
-    return "-" if math.isnan(value) else f"{value:{sign}{_NUMBER_FORMS.get(measure, '.3f')}}"
+def _form_of(measure: str) -> str:
+    """How values of a measure are written."""
+    return _NUMBER_FORMS.get(measure, ".3f")
 
 
-def _format_interval(measure: str, low: float, high: float) -> str:
-    if math.isnan(low):
-        return "-"
-    return f"[{_format_value(measure, low, '+')}, {_format_value(measure, high, '+')}]"
+def _format_value(measure: str, value: float) -> str:
+    return "-" if math.isnan(value) else format_number(value, _form_of(measure))
+
+
+def _difference_cell(row: "PairDifference | PairFloor", sign: str) -> Formatted:
+    """The difference of a measure, with its interval."""
+    difference = Estimate(row.difference, row.low, row.high, row.units)
+    return Formatted(difference, sign + _form_of(row.measure))

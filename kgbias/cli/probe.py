@@ -27,26 +27,28 @@ from kgbias.cli.options import (
     form_option,
     json_option,
     model_settings,
-    print_price,
     run_name_argument,
     selection_options,
+    show_price,
     store_option,
     workers_settings,
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.store import open_store
+from kgbias.io.columns import Column
 from kgbias.io.progress import show_progress
 from kgbias.io.text import shorten
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import check_applies
+from kgbias.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from kgbias.compare.sofa import SofaComparison
     from kgbias.probe import ApxFlags, PairFigures, RunProbes, SetProbes, TextSurprisals
     from kgbias.probe.choice import CategoryChoices, ChoicePrice, RunChoices
-    from kgbias.stats.inference import Estimate
 
 
 @click.group(cls=CommandGroup, examples=("kgbias probe smollm2 --model smollm2",))
@@ -148,34 +150,26 @@ def open_named_scorer(options: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
 MAX_GROUPS_LISTED = 10  # groups listed per category
 
 
-def print_one(result: Any, print_result: Callable[[Any], None], as_json: bool) -> None:
-    """Show a result, as JSON or as text."""
-    if as_json:
-        show.print_json(result.as_dict())
-    else:
-        print_result(result)
-
-
-def print_all(
+def show_results(
     results: Sequence[Any],
     print_result: Callable[[Any], None],
     comparison: "SofaComparison | None",
-    as_json: bool,
-) -> None:
-    """Show one result as usual; several one below another, with the models compared."""
+) -> Output:
+    """One result as usual; several one below another, with the models compared."""
     if len(results) == 1:
-        print_one(results[0], print_result, as_json)
-    elif as_json:
-        models_record = {"models": [result.as_dict() for result in results]}
-        show.print_json(
-            models_record | ({"comparison": comparison.as_dict()} if comparison else {})
-        )
-    else:
+        return Output(results[0], lambda: print_result(results[0]))
+
+    def print_text() -> None:
         for result in results:
             print_result(result)
             show.say()
         if comparison:
             print_comparison(comparison)
+
+    data: dict[str, Any] = {"models": results}
+    if comparison:
+        data["comparison"] = comparison
+    return Output(data, print_text)
 
 
 def print_comparison(comparison: "SofaComparison") -> None:
@@ -187,17 +181,18 @@ def print_comparison(comparison: "SofaComparison") -> None:
         f"{probe_set.probes} probes"
     )
     show.print_table(
-        ("rank", "95%", "model", "SoFa", *(f">{category}" for category in comparison.categories)),
+        (
+            Column("rank", "d", interval=True),
+            Column("model"),
+            Column("SoFa", ".3f", interval=True, title="SoFa"),
+            *(Column(category, ".3f", title=category) for category in comparison.categories),
+        ),
         (
             (
-                model_rank.rank,
-                f"{model_rank.low} to {model_rank.high}",
+                Estimate(model_rank.rank, model_rank.low, model_rank.high, probe_set.statements),
                 model_rank.model,
-                format_estimate(model_rank.result.score),
-                *(
-                    show.format_figure(model_rank.score(category).value, ".3f")
-                    for category in comparison.categories
-                ),
+                model_rank.result.score,
+                *map(model_rank.score, comparison.categories),
             )
             for model_rank in comparison.models
         ),
@@ -293,7 +288,7 @@ def format_estimate(estimate: "Estimate") -> str:
     help="Also write every probe: a .jsonl file or a .parquet folder, one for each model.",
 )
 @json_option
-def run(as_json: bool, run_name: str | None, store_url: str, **options: Any) -> None:
+def run(run_name: str | None, store_url: str, **options: Any) -> Output:
     """Probe a run's statements with all groups of their category.
 
     Writes which group makes each statement most likely on the edges of the graph, and compares what
@@ -309,7 +304,7 @@ def run(as_json: bool, run_name: str | None, store_url: str, **options: Any) -> 
         comparison = (
             study.sofa(run=run_probed) if len(results) > 1 and not options["as_published"] else None
         )
-    print_all(results, _print_run, comparison, as_json)
+    return show_results(results, _print_run, comparison)
 
 
 def _print_run(probes: "RunProbes") -> None:
@@ -348,7 +343,6 @@ def _print_run(probes: "RunProbes") -> None:
 )
 @json_option
 def sets(
-    as_json: bool,
     run_name: str | None,
     store_url: str,
     identities: str | None,
@@ -357,7 +351,7 @@ def sets(
     ending: str | None,
     by: str | None,
     **options: Any,
-) -> None:
+) -> Output:
     """Probe groups and statements from files, including large sets.
 
     Given only one of the two, the other comes from a RUN (default: the newest). Without a RUN, the
@@ -386,7 +380,7 @@ def sets(
         comparison = None
         if len(results) > 1 and not options["as_published"]:
             comparison = study.sofa(ProbeSet.from_texts("", probe_sets).id)
-    print_all(results, print_bias, comparison, as_json)
+    return show_results(results, print_bias, comparison)
 
 
 def _is_store_given() -> bool:
@@ -442,14 +436,13 @@ def _is_store_given() -> bool:
 )
 @json_option
 def apx(
-    as_json: bool,
     store_url: str | None,
     table: Path | None,
     exclude_axes: tuple[str, ...],
     names: str | None,
     descriptors: str | None,
     **options: Any,
-) -> None:
+) -> Output:
     """Flag the descriptors that a model ties to groups of names (APX).
 
     Some names make every sentence unlikely; Adjusted Perplexity across Descriptors corrects for it.
@@ -478,7 +471,7 @@ def apx(
             scorer, progress = stack.enter_context(open_named_scorer(options))
             model_options = drop_unset(names=names, descriptors=descriptors, **options)
             result = kgbias.probe_apx(scorer, **axes, **model_options, progress=progress)
-    print_one(result, print_apx, as_json)
+    return Output(result, lambda: print_apx(result))
 
 
 _OPTIONS_BY_BENCHMARK = {
@@ -524,7 +517,7 @@ _OPTIONS_BY_BENCHMARK = {
 @workers_settings
 @settings("seed")
 @json_option
-def pairs(as_json: bool, store_url: str | None, **options: Any) -> None:
+def pairs(store_url: str | None, **options: Any) -> Output:
     """Score a benchmark of sentences from your own copy of its file."""
     files = {name: options.pop(name) for name in _OPTIONS_BY_BENCHMARK}
     files_given = [name for name, value in files.items() if value]
@@ -547,7 +540,7 @@ def pairs(as_json: bool, store_url: str | None, **options: Any) -> None:
         if store_url is not None:
             options["store"] = stack.enter_context(open_store(store_url, notify=progress.note))
         result = score(scorer, files[name], **drop_unset(**options), progress=progress)
-    print_one(result, _print_pairs, as_json)
+    return Output(result, lambda: _print_pairs(result))
 
 
 def _print_pairs(result: "PairFigures") -> None:
@@ -604,9 +597,8 @@ def choice(
     store_url: str,
     max_failed: float,
     dry_run: bool,
-    as_json: bool,
     **options: Any,
-) -> int:
+) -> Output:
     """Ask a model which group each statement is about.
 
     For models that give no probabilities. Each question offers some groups of the category, each by
@@ -619,14 +611,11 @@ def choice(
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
-            _print_price(run.price_choices(model, **library_options), as_json)
-            return 0
+            return _show_price(run.price_choices(model, **library_options))
         result = run.choose(model, **library_options)
-    if as_json:
-        show.print_json(result.as_dict())
-    else:
-        _print_choices(result)
-    return int(result.failed_share > max_failed)
+    return Output(
+        result, lambda: _print_choices(result), lambda: int(result.failed_share > max_failed)
+    )
 
 
 def _print_choices(result: "RunChoices") -> None:
@@ -709,13 +698,13 @@ def _describe_names(choices: "CategoryChoices") -> list[str]:
     return lines
 
 
-def _print_price(price: "ChoicePrice", as_json: bool) -> None:
+def _show_price(price: "ChoicePrice") -> Output:
     line = (
         f"{price.requests} questions about {price.statements} statements, about "
         f"{price.prompt_tokens} tokens, and at most {price.answer_tokens_at_most} of answers; "
         "nothing was asked"
     )
-    print_price(price, asdict(price), [line], as_json)
+    return show_price(price, asdict(price), [line])
 
 
 @probe.command(
@@ -727,7 +716,7 @@ def _print_price(price: "ChoicePrice", as_json: bool) -> None:
 @settings("device", "bos", "instruction")
 @base_url_option
 @json_option
-def precision(as_json: bool, **options: Any) -> None:
+def precision(**options: Any) -> Output:
     """Compare a model in --dtype with the same model in float32: error, order of groups, speed."""
     from kgbias.probe.precision import check_precision
 
@@ -737,7 +726,7 @@ def precision(as_json: bool, **options: Any) -> None:
     library_options = drop_unset(**keep_applicable(options, [spec], "scorer"))
     with show_progress(True) as progress:
         result = check_precision(spec, dtype, progress=progress, **library_options)
-    print_one(result, lambda one: show.print_block(f"{one}\n"), as_json)
+    return Output(result, lambda: show.print_block(f"{result}\n"))
 
 
 @probe.command(
@@ -747,13 +736,13 @@ def precision(as_json: bool, **options: Any) -> None:
 @click.argument("texts", nargs=-1, metavar="TEXT...")
 @scorer_options
 @json_option
-def surprisal(as_json: bool, texts: tuple[str, ...], **options: Any) -> None:
+def surprisal(texts: tuple[str, ...], **options: Any) -> Output:
     """Print each token of the texts with its surprisal, -log2 p, in bits."""
     if not texts:
         raise UsageError("give a text")
     with open_named_scorer(options) as (scorer, _):
         result = kgbias.surprisals(scorer, texts)
-    print_one(result, _print_surprisals, as_json)
+    return Output(result, lambda: _print_surprisals(result))
 
 
 def _print_surprisals(result: "TextSurprisals") -> None:

@@ -3,6 +3,7 @@
 `profiles --model SPEC` means `profiles run --model SPEC`.
 """
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,15 +19,18 @@ from kgbias.cli.options import (
     drop_unset,
     json_option,
     model_option,
-    print_price,
     rounds_options,
     run_name_argument,
+    show_price,
     store_option,
 )
 from kgbias.cli.settings import keep_applicable, setting, settings
+from kgbias.cli.show import Output
+from kgbias.io.columns import Column
 
 if TYPE_CHECKING:
     from kgbias.profiles import ProfileAnalysis
+    from kgbias.profiles.agreement import ProfileAgreement
     from kgbias.profiles.write import ProfilesPrice
     from kgbias.stats.inference import Estimate
 
@@ -88,9 +92,8 @@ def run(
     name: str | None,
     max_failed: float,
     dry_run: bool,
-    as_json: bool,
     **options: Any,
-) -> int:
+) -> Output:
     """Have a model write profiles of characters with given names.
 
     The method is that of Siddique et al. 2024: three profiles of each of 400 names, at temperature
@@ -99,14 +102,13 @@ def run(
     options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            _print_price(study.price_profiles(model, **options_kept), as_json)
-            return 0
+            return _show_price(study.price_profiles(model, **options_kept))
         run_made = study.write_profiles(model, name=name, **options_kept)
-    if as_json:
-        show.print_json(_profiles_record(run_made))
-    else:
-        _print_run(run_made)
-    return decide_exit_code(run_made.profiles_summary, max_failed)
+    return Output(
+        _profiles_record(run_made),
+        lambda: _print_run(run_made),
+        lambda: decide_exit_code(run_made.profiles_summary, max_failed),
+    )
 
 
 def _profiles_record(run: kgbias.Run) -> dict[str, Any]:
@@ -138,7 +140,7 @@ def _print_run(run: kgbias.Run) -> None:
         f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
     show.print_table(
-        ("", ">profiles", ">whole", *(f">{name}" for name in OUTCOME_COLUMNS[1:])),
+        ("", *(Column(name, "d") for name in ("profiles", "whole", *OUTCOME_COLUMNS[1:]))),
         (
             (
                 group,
@@ -151,7 +153,7 @@ def _print_run(run: kgbias.Run) -> None:
     )
 
 
-def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
+def _show_price(price: "ProfilesPrice") -> Output:
     form_text = "as JSON" if price.form == "json" else "attribute by attribute"
     line = (
         f"{show.pluralise(price.samples, 'profile')} of each of "
@@ -161,7 +163,7 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
         f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens; nothing was "
         "asked"
     )
-    print_price(price, asdict(price), [line], as_json)
+    return show_price(price, asdict(price), [line])
 
 
 @profiles.command(
@@ -192,7 +194,7 @@ def _print_price(price: "ProfilesPrice", as_json: bool) -> None:
 )
 @settings(seed=0)
 @json_option
-def analyse(as_json: bool, run_name: str | None, store_url: str, **options: Any) -> None:
+def analyse(run_name: str | None, store_url: str, **options: Any) -> Output:
     """Test whether groups can be told apart by the profiles of a run, and by which words.
 
     A support vector machine learns groups, ethnicities and genders from 70% of the profiles
@@ -200,25 +202,22 @@ def analyse(as_json: bool, run_name: str | None, store_url: str, **options: Any)
     """
     with kgbias.open(store_url, progress=True) as study:
         analysis = study.run(run_name).analyse_profiles(**drop_unset(**options))
-    if as_json:
-        show.print_json(analysis.as_dict())
-    else:
-        _print_analysis(analysis)
+    return Output(analysis, lambda: _print_analysis(analysis))
 
 
 def _print_analysis(analysis: "ProfileAnalysis") -> None:
     show.say(f"{analysis.profiles} profiles of {analysis.names} names", "")
     show.print_table(
-        ("", "accuracy", "by name", ">chance", ">permuted", ">p"),
         (
-            (
-                kind,
-                _format_estimate(test.accuracy),
-                _format_estimate(test.by_name),
-                f"{test.chance:.3f}",
-                show.format_figure(test.permuted.value, ".3f"),
-                show.format_figure(test.p_value, ".3f"),
-            )
+            Column(""),
+            Column("accuracy", ".3f", interval=True),
+            Column("by name", ".3f", interval=True),
+            Column("chance", ".3f"),
+            Column("permuted", ".3f"),
+            Column("p", ".3f"),
+        ),
+        (
+            (kind, test.accuracy, test.by_name, test.chance, test.permuted, test.p_value)
             for kind, test in analysis.classifications.items()
         ),
     )
@@ -231,9 +230,9 @@ def _print_analysis(analysis: "ProfileAnalysis") -> None:
     if costs:
         show.say()
         show.print_table(
-            ("points lost without", *(f">{kind}" for kind in kinds)),
+            ("points lost without", *(Column(kind, "+.1f") for kind in kinds)),
             (
-                (f"  {attribute}", *(f"{100 * e.value:+.1f}" for e in cost_estimates))
+                (f"  {attribute}", *(100 * e.value for e in cost_estimates))
                 for attribute, cost_estimates in sorted(
                     costs.items(), key=lambda item: -item[1][0].value
                 )
@@ -288,15 +287,16 @@ def _format_estimate(estimate: "Estimate") -> str:
 )
 @settings("seed")
 @json_option
-def agreement(as_json: bool, run_name: str | None, store_url: str, **options: Any) -> None:
+def agreement(run_name: str | None, store_url: str, **options: Any) -> Output:
     """Compare the words that profiles tie to groups with those that a model finds probable (APX),
     or says of the groups in a crawl (Table 7 of Siddique et al. 2024).
     """
     with kgbias.open(store_url, progress=True) as study:
         comparisons = study.run(run_name).profile_agreement(**drop_unset(**options))
-    if as_json:
-        show.print_json([comparison.as_dict() for comparison in comparisons])
-        return
+    return Output(comparisons, lambda: _print_agreement(comparisons))
+
+
+def _print_agreement(comparisons: "Sequence[ProfileAgreement]") -> None:
     for comparison in comparisons:
         show.say(
             f"{comparison.source}: {len(comparison.rows)} words of {comparison.groups} groups; "

@@ -10,7 +10,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.options import json_option, run_name_argument, store_option
+from kgbias.cli.options import json_flag, run_name_argument, store_option
 from kgbias.errors import UsageError
 from kgbias.graph.decisions import Decision
 from kgbias.study.review import Review, ReviewedAnswer
@@ -53,7 +53,7 @@ _QUIT_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D, if they arrive as keys
     help="Read decisions from a filled-in spreadsheet file.",
 )
 @click.option("--undo", is_flag=True, help="Take back the decisions about the answers.")
-@json_option
+@json_flag
 def review(
     run_name: str | None,
     store_url: str,

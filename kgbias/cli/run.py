@@ -1,6 +1,8 @@
 """`kgbias run`: carry out the study declared in a file, from its crawls to its output files."""
 
+from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -8,7 +10,11 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import describe_cost, json_option, library_default
+from kgbias.cli.show import Output
 from kgbias.models.http import without_password
+
+if TYPE_CHECKING:
+    from kgbias.study.plan import StepOutcome
 
 
 @click.command(cls=Command, examples=("kgbias run study.toml --dry-run",))
@@ -29,47 +35,39 @@ from kgbias.models.http import without_password
     "passwords to addresses in it. --dry-run lists both.",
 )
 @json_option
-def run(path: Path, dry_run: bool, status: bool, trust: bool, as_json: bool) -> int:
+def run(path: Path, dry_run: bool, status: bool, trust: bool) -> Output:
     """Carry out the study declared in FILE (default: study.toml): crawl, measure, probe, test,
     compare, and write files. Run the same command again to continue where it stopped."""
     plan = kgbias.read_plan(path)
     if dry_run:
-        _print_prices(plan, as_json)
-        return 0
+        return _show_prices(plan)
     outcomes = plan.state(trust=trust) if status else plan.carry_out(progress=True, trust=trust)
-    if as_json:
-        show.print_json({"steps": outcomes.records()})
-    else:
-        for outcome in outcomes:
-            output_text = f"  {outcome.step.output}" if outcome.step.output else ""
-            error_text = f": {outcome.error}" if outcome.error else ""
-            show.say(f"{outcome.state:<7} {outcome.step}{output_text}{error_text}")
-        remaining = sum(outcome.state != "done" for outcome in outcomes)
-        show.say(f"{len(outcomes) - remaining} of {len(outcomes)} steps are done")
-    return int(any(outcome.state == "failed" for outcome in outcomes))
+    has_failed = any(outcome.state == "failed" for outcome in outcomes)
+    return Output({"steps": outcomes}, lambda: _print_steps(outcomes), lambda: int(has_failed))
 
 
-def _print_prices(plan: kgbias.Plan, as_json: bool) -> None:
+def _print_steps(outcomes: "kgbias.Rows[StepOutcome]") -> None:
+    for outcome in outcomes:
+        output_text = f"  {outcome.step.output}" if outcome.step.output else ""
+        error_text = f": {outcome.error}" if outcome.error else ""
+        show.say(f"{outcome.state:<7} {outcome.step}{output_text}{error_text}")
+    remaining = sum(outcome.state != "done" for outcome in outcomes)
+    show.say(f"{len(outcomes) - remaining} of {len(outcomes)} steps are done")
+
+
+_PRICE_NAMES = ("requests", "requests_at_most", "answer_tokens_at_most", "cost", "cost_at_most")
+
+
+def _show_prices(plan: kgbias.Plan) -> Output:
     prices = plan.prices()
-    if as_json:
-        show.print_json(
-            {
-                "crawls": [
-                    {
-                        "run": name,
-                        "requests": price.requests,
-                        "requests_at_most": price.requests_at_most,
-                        "answer_tokens_at_most": price.answer_tokens_at_most,
-                        "cost": price.cost,
-                        "cost_at_most": price.cost_at_most,
-                    }
-                    for name, price in prices.items()
-                ],
-                "addresses": list(plan.addresses),
-                "outside": list(plan.outside),
-            }
-        )
-        return
+    crawls = []
+    for name, price in prices.items():
+        crawls.append({"run": name, **{part: getattr(price, part) for part in _PRICE_NAMES}})
+    data = {"crawls": crawls, "addresses": plan.addresses, "outside": plan.outside}
+    return Output(data, lambda: _print_prices(plan, prices))
+
+
+def _print_prices(plan: kgbias.Plan, prices: Mapping[str, Any]) -> None:
     for name, price in prices.items():
         until = getattr(price, "until", "")
         bound = f", at most, until {until}" if until else ""

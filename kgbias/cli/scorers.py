@@ -8,12 +8,18 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
-from kgbias.cli.measure import group_by_measure, print_reading_price, scorer_option
+from kgbias.cli.measure import (
+    group_by_measure,
+    scorer_option,
+    show_reading_price,
+)
 from kgbias.cli.options import (
     encoding_option,
     json_option,
     store_option,
 )
+from kgbias.cli.show import Output
+from kgbias.io.columns import Column
 from kgbias.measure.scorer_agreement import MIN_KAPPA_STATEMENTS
 from kgbias.stats.estimate import nan_to_none
 
@@ -30,8 +36,7 @@ def scorers(
     store_url: str,
     scorers: tuple[tuple[str, str], ...],
     dry_run: bool,
-    as_json: bool,
-) -> None:
+) -> Output:
     """List the scorers at hand, how far each agrees with each set of labels, by group, and whether
     it reacts to a group's name.
 
@@ -41,18 +46,13 @@ def scorers(
     specs_by_measure = group_by_measure(scorers)
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return print_reading_price(
-                study.price_scorers(*sets, scorers=specs_by_measure), as_json
-            )
+            return show_reading_price(study.price_scorers(*sets, scorers=specs_by_measure))
         scorer_list = study.scorers(*sets, scorers=specs_by_measure)
-    if as_json:
-        return show.print_json(
-            {
-                "scorers": [_scorer_record(row) for row in scorer_list.rows],
-                "sets": [_set_record(label_set) for label_set in scorer_list.sets],
-            }
-        )
-    _print_scorers(scorer_list)
+    data = {
+        "scorers": [_scorer_record(row) for row in scorer_list.rows],
+        "sets": [_set_record(label_set) for label_set in scorer_list.sets],
+    }
+    return Output(data, lambda: _print_scorers(scorer_list))
 
 
 def _print_scorers(scorer_list: Any) -> None:
@@ -60,7 +60,7 @@ def _print_scorers(scorer_list: Any) -> None:
     for row in scorer_list.rows:
         scorer = row.measure, row.scorer
         if row.why or not row.checked:
-            rows.append((*scorer, row.why or "no labels at hand", *[""] * 7))
+            rows.append((*scorer, row.why or "no labels at hand", "", *[None] * 4))
         for check in row.checked:
             has_learnt |= check.learnt
             set_name, agreement = f"{check.set}{'*' * check.learnt}", check.same
@@ -70,25 +70,21 @@ def _print_scorers(scorer_list: Any) -> None:
                     set_name,
                     check.group,
                     agreement.n,
-                    show.format_figure(agreement.value, ".2f"),
-                    agreement.interval(".2f"),
-                    show.format_figure(check.floor, ".2f"),
-                    show.format_figure(check.kappa.value, ".2f"),
-                    check.kappa.interval(".2f"),
+                    agreement,
+                    check.floor,
+                    check.kappa,
                 )
             )
     show.print_table(
         (
-            "measure",
-            "scorer",
-            "labels",
-            "group",
-            ">n",
-            ">same",
-            ">95% interval",
-            ">floor",
-            ">kappa",
-            ">95% interval",
+            Column("measure"),
+            Column("scorer"),
+            Column("labels"),
+            Column("group"),
+            Column("n", "d"),
+            Column("same", ".2f", interval=True),
+            Column("floor", ".2f"),
+            Column("kappa", ".2f", interval=True),
         ),
         rows,
     )

@@ -9,18 +9,22 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass, is_dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 import click
 
 from kgbias.errors import UsageError
+from kgbias.io.columns import Column
 from kgbias.io.files import is_special
+from kgbias.io.rows import Result, Rows
 from kgbias.io.text import for_file, format_number, printable, shorten
 from kgbias.stats.estimate import nan_to_none
 
+_INTERVAL_HEADING = "95% interval"
 _MAX_ERROR_CHARACTERS = 2_000  # characters of an error: a screenful, whatever a file contains
 _COLUMN_GAP = 2  # between columns
 _MIN_FOLDED_WIDTH = 24  # the narrowest column of text in a terminal
@@ -39,11 +43,21 @@ def say_where(path: Path) -> None:
         say(path.resolve())
 
 
+def print_rows(rows: Rows[Any], *names: str, indent: int = 0) -> None:
+    """Print the columns of these names of a result (default: all), as it writes them."""
+    columns = list(rows.layout)
+    if names:
+        by_name = {column.name: column for column in columns}
+        columns = [by_name[name] for name in names]
+    print_table(columns, ([column.read(row) for column in columns] for row in rows), indent=indent)
+
+
 def print_table(
-    headings: Sequence[str], rows: Iterable[Sequence[object]], *, indent: int = 0
+    columns: Sequence[Column | str], rows: Iterable[Sequence[object]], *, indent: int = 0
 ) -> None:
-    """Print rows under their headings; a heading that begins with ">" right-aligns its column, as
-    for numbers. Headings that are all empty are left out.
+    """Print rows under the headings of their columns; a name stands for a column of text. Numbers
+    are right-aligned, and an interval is a column beside its figure; a number that is missing is
+    "-". Headings that are all empty are left out.
 
     In a file or a pipe nothing is cut or folded. In a terminal long texts are folded; a table that
     is still too wide runs over the edge."""
@@ -52,16 +66,24 @@ def print_table(
     from rich.table import Table
     from rich.text import Text
 
-    names = [name.removeprefix(">") for name in headings]
-    cells = [[printable(str(cell)) for cell in row] for row in rows]
+    typed_columns = [
+        column if isinstance(column, Column) else Column(column, title=column) for column in columns
+    ]
+    names, right_aligned = [], []
+    for column in typed_columns:
+        names.append(column.heading)
+        right_aligned.append(column.is_numeric)
+        if column.interval:
+            names.append(_INTERVAL_HEADING if column.heading else "")
+            right_aligned.append(True)
+    cells = [_format_row(typed_columns, row) for row in rows]
     if not cells and not any(names):
         return
     widths = [max(map(cell_len, column)) for column in zip(names, *cells, strict=True)]
     grid = Table(box=None, pad_edge=False, header_style="", show_header=any(names))
     grid.padding = (0, _COLUMN_GAP, 0, 0)
     total_width, min_width = 0, 0
-    for name, declared, width in zip(names, headings, widths, strict=True):
-        is_right = declared.startswith(">")
+    for name, is_right, width in zip(names, right_aligned, widths, strict=True):
         total_width += width + _COLUMN_GAP
         min_width += (width if is_right else min(width, _MIN_FOLDED_WIDTH)) + _COLUMN_GAP
         grid.add_column(
@@ -77,6 +99,53 @@ def print_table(
         console.print(grid)
     for line in captured.get().splitlines():
         click.echo(" " * indent + line.rstrip())
+
+
+def _format_row(columns: Sequence[Column], row: Sequence[object]) -> list[str]:
+    """The cells of a row as texts, each interval after its figure."""
+    texts = []
+    for column, cell in zip(columns, row, strict=True):
+        text = column.text(cell)
+        texts.append(printable(text or "-" if column.is_numeric else text))
+        if column.interval:
+            texts.append(column.interval_text(cell) or "-")
+    return texts
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a command shows: `data` for programs, which may be a result, and `print_text`, which
+    prints it for people. `code`, the exit code, is decided after that, and may say why on
+    stderr."""
+
+    data: Any
+    print_text: Callable[[], None]
+    code: Callable[[], int] = int
+
+
+def print_output(output: Output, *, as_json: bool) -> int:
+    """Print what a command shows, as JSON or for people; returns the exit code."""
+    if as_json:
+        print_json(plain(output.data))
+    else:
+        output.print_text()
+    return output.code()
+
+
+def plain(value: Any) -> Any:
+    """A result as JSON can hold it: the records of rows, what a result says of itself, the fields
+    of a record."""
+    if hasattr(value, "as_dict"):
+        return value.as_dict()
+    if isinstance(value, Rows | Result):
+        return value.records()
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(part) for part in value]
+    return value
 
 
 def format_figure(value: float | None, form: str) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -22,8 +22,14 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.probe import print_comparison
 from kgbias.cli.settings import setting, settings
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import MIN_HATE_SCORE
+from kgbias.io.columns import Column
+
+if TYPE_CHECKING:
+    from kgbias.graph.sofa import ProbeSet
+    from kgbias.probe.build import SofaSet
 
 _LIBRARY_FUNCTION = kgbias.build_sofa
 
@@ -80,11 +86,10 @@ def build(
     run_name: str | None,
     store_url: str,
     identities: str,
-    as_json: bool,
     arm: str | None,
     without_echoes: bool,
     **options: Any,
-) -> None:
+) -> Output:
     """Build probes from SOURCE: a copy of SBIC (CSV), a table of statements, or a text file.
 
     Strips each stereotype of its subject, puts its first verb in the plural, filters, and puts the
@@ -104,11 +109,12 @@ def build(
             built = kgbias.build_sofa(
                 study.run(run_name), progress=True, selection=selection, **library_options
             )
-    if as_json:
-        show.print_json(built.as_dict())
-        return
+    return Output(built, lambda: _print_built(built, options["output"]))
+
+
+def _print_built(built: "SofaSet", output: Path) -> None:
     show.print_table(
-        ("", ">came", ">stayed", ""),
+        ("", Column("came", "d"), Column("stayed", "d"), ""),
         (
             (
                 filter_result.name,
@@ -122,7 +128,7 @@ def build(
     data = built.as_dict()
     show.say(
         f"{data['identities']} identities, {data['statements']} statements, "
-        f"{data['probes']} probes: {options['output']}"
+        f"{data['probes']} probes: {output}"
     )
 
 
@@ -155,8 +161,7 @@ def results(
     correction: str,
     beside: Path | None,
     output: Path | None,
-    as_json: bool,
-) -> None:
+) -> Output:
     """Rank models by SoFa on a SET of probes: ranks, scores by category, paired tests.
 
     SET is the name of a set or the beginning of its id; default: the set that most models were
@@ -170,12 +175,13 @@ def results(
         files = (
             [] if output is None else study.sofa_figures(output, beside=beside, **library_options)
         )
-    if as_json:
-        show.print_json(comparison.as_dict())
-        return
-    print_comparison(comparison)
-    for path in files:
-        show.say(path)
+
+    def print_text() -> None:
+        print_comparison(comparison)
+        for path in files:
+            show.say(path)
+
+    return Output(comparison, print_text)
 
 
 @sofa.command(examples=("kgbias sofa describe",))
@@ -206,9 +212,8 @@ def describe(
     store_url: str,
     hate: str,
     embedding: str,
-    as_json: bool,
     **options: Any,
-) -> None:
+) -> Output:
     """Show what the statements of a SET are about, and which of them are hate speech.
 
     Figures 5 and 6 of kgbias sofa results -o show the clusters and the split."""
@@ -218,23 +223,23 @@ def describe(
     } | drop_unset(**options)
     with kgbias.open(store_url, progress=True) as study:
         description = study.describe_probes(probe_set, **library_options)
-    if as_json:
-        statements_by_category = {
-            category_part.category: [
-                {"statement": s.text, "hate": s.hate, "cluster": s.cluster}
-                for s in category_part.statements
-            ]
-            for category_part in description.parts
-        }
-        show.print_json(
-            {
-                "name": description.name,
-                "id": description.id,
-                **description.record,
-                "statements": statements_by_category,
-            }
-        )
-        return
+    statements_by_category = {
+        category_part.category: [
+            {"statement": s.text, "hate": s.hate, "cluster": s.cluster}
+            for s in category_part.statements
+        ]
+        for category_part in description.parts
+    }
+    data = {
+        "name": description.name,
+        "id": description.id,
+        **description.record,
+        "statements": statements_by_category,
+    }
+    return Output(data, lambda: _print_description(description))
+
+
+def _print_description(description: "ProbeSet") -> None:
     for category_part in description.parts:
         hateful = sum((s.hate or 0) >= MIN_HATE_SCORE for s in category_part.statements)
         if "hate" in description.record:
@@ -242,4 +247,6 @@ def describe(
                 f"{category_part.category}: {hateful} of {len(category_part.statements)} are hate"
             )
     clusters = description.record.get("clusters", {}).get("found", ())
-    show.print_table((">", ""), ((c["size"], ", ".join(c["words"][:6])) for c in clusters))
+    show.print_table(
+        (Column("", "d"), ""), ((c["size"], ", ".join(c["words"][:6])) for c in clusters)
+    )

@@ -2,7 +2,8 @@
 
 import sys
 from collections import Counter
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,9 +11,14 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import ask_password, json_option, runs_argument, store_option
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
+from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import format_duration, spoken_name
 from kgbias.study.series import Series
+
+if TYPE_CHECKING:
+    from kgbias.study.series import CrawlSpread
 
 
 @click.command(cls=Command, examples=("kgbias runs",))
@@ -23,20 +29,23 @@ from kgbias.study.series import Series
     help="Instead, show how much each figure varies between the crawls of this series.",
 )
 @json_option
-def runs(store_url: str, series: str | None, as_json: bool) -> None:
+def runs(store_url: str, series: str | None) -> Output:
     """List the runs in a store, oldest first."""
     with kgbias.open(store_url, progress=True) as study:
         if series is not None:
-            return _print_series(study.series(series), as_json)
+            return _show_series(study.series(series))
         runs_found = study.runs()
         records = runs_found.records()
         failures = [
             run.stored.failures() if row["failed"] else Counter[str]()
             for run, row in zip(runs_found, records, strict=True)
         ]
-    if as_json:
-        show.print_json(records)
-        return
+    return Output(records, lambda: _print_runs(store_url, records, failures))
+
+
+def _print_runs(
+    store_url: str, records: Sequence[Mapping[str, Any]], failures: Sequence[Counter[str]]
+) -> None:
     if not records:
         show.say(f"no runs in {store_url}: start one with kgbias crawl", err=True)
     for row, failed in zip(records, failures, strict=True):
@@ -54,33 +63,32 @@ def runs(store_url: str, series: str | None, as_json: bool) -> None:
             show.say(f"  {row['failed']} failed, {times} of them: {reason}")
 
 
-def _print_series(series: Series, as_json: bool) -> None:
-    series_figures = series.figures()
-    if as_json:
-        names = [run.name for run in series]
-        return show.print_json(
-            {"series": series.name, "runs": names, "figures": series_figures.records()}
-        )
+def _show_series(series: Series) -> Output:
+    spreads = series.figures()
+    names = [run.name for run in series]
+    data = {"series": series.name, "runs": names, "figures": spreads}
+    return Output(data, lambda: _print_series(series, spreads))
+
+
+def _print_series(series: Series, series_figures: "kgbias.Rows[CrawlSpread]") -> None:
     show.say(f"series {series.name}: {', '.join(r.name for r in series)}")
     if not series_figures:
         show.say("no figures yet: run kgbias measure on each of these runs", err=True)
         return
-    show.print_table(
-        ("measure", "group", ">crawls", ">mean", ">sd", "in each crawl"),
-        (
-            (
-                spoken_name(series_figure.measure),
-                f"{series_figure.group} [{series_figure.arm}]"
-                if series_figure.arm
-                else series_figure.group,
-                series_figure.n,
-                show.format_figure(series_figure.mean, ".3g"),
-                show.format_figure(series_figure.sd, ".3g"),
-                " ".join(f"{value:.3g}" for value in series_figure.values),
-            )
-            for series_figure in series_figures
-        ),
+    columns = (
+        Column("measure"),
+        Column("group"),
+        Column("crawls", "d"),
+        Column("mean", ".3g"),
+        Column("sd", ".3g"),
+        Column("in each crawl", joiner=" "),
     )
+    rows = []
+    for spread in series_figures:
+        group = f"{spread.group} [{spread.arm}]" if spread.arm else spread.group
+        values = Formatted(spread.values, ".3g")
+        rows.append((spoken_name(spread.measure), group, spread.n, spread.mean, spread.sd, values))
+    show.print_table(columns, rows)
 
 
 @click.command(cls=Command, examples=('kgbias rename smollm2 "Model A"',))
@@ -108,7 +116,7 @@ def rename(model: str, name: str, store_url: str) -> None:
 @store_option
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @json_option
-def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
+def delete(run: str, store_url: str, yes: bool) -> Output:
     """Delete a run and everything that only it holds, from its model's answers to the nodes that no
     other run shares.
 
@@ -126,29 +134,23 @@ def delete(run: str, store_url: str, yes: bool, as_json: bool) -> None:
                 )
             show.confirm(f"Delete {description} with all of this?")
         deleted = study.store.delete(run_found)
-    if as_json:
-        show.print_json({"run": run_found.name, "deleted": deleted})
-        return
     nodes = sum(deleted.values())
-    show.say(f"deleted run {run_found.name}: {nodes:,} nodes that only it held")
+    line = f"deleted run {run_found.name}: {nodes:,} nodes that only it held"
+    return Output({"run": run_found.name, "deleted": deleted}, lambda: show.say(line))
 
 
 @click.command(cls=Command, examples=("kgbias verify",))
 @store_option
 @json_option
-def verify(store_url: str, as_json: bool) -> int:
+def verify(store_url: str) -> Output:
     """Check a store for damage, dangling ids and ids that do not follow from their content, and a
     backup against its checksum. Reads all of it; exits with 1 if something is wrong.
     """
     with kgbias.open(store_url, progress=True) as study:
         faults = study.store.verify()
-    if as_json:
-        show.print_json(
-            {"store": store_url, "sound": not faults, "faults": [asdict(f) for f in faults]}
-        )
-    else:
-        show.say(*faults, f"{store_url}: {len(faults) or 'no'} fault{'s'[: len(faults) != 1]}")
-    return 1 if faults else 0
+    data = {"store": store_url, "sound": not faults, "faults": faults}
+    total = f"{store_url}: {len(faults) or 'no'} fault{'s'[: len(faults) != 1]}"
+    return Output(data, lambda: show.say(*faults, total), lambda: int(bool(faults)))
 
 
 @click.command(cls=Command, examples=("kgbias backup backup.db",))
@@ -169,18 +171,15 @@ def backup(path: str, store_url: str) -> None:
 @click.command(cls=Command, examples=("kgbias compact",))
 @store_option
 @json_option
-def compact(store_url: str, as_json: bool) -> None:
+def compact(store_url: str) -> Output:
     """Shrink a store's file to the size of its content, for example after `kgbias delete`.
 
     Needs as much free disk space as the store takes. A Neo4j server does this by itself.
     """
     with kgbias.open(store_url, progress=True) as study:
         sizes = study.store.compact()
-    if as_json:
-        show.print_json(asdict(sizes))
-        return
     size_before, size_after = (f"{size / 2**20:,.1f} MiB" for size in (sizes.before, sizes.after))
-    show.say(f"{size_before} before, {size_after} now")
+    return Output(sizes, lambda: show.say(f"{size_before} before, {size_after} now"))
 
 
 @click.command(cls=Command, examples=("kgbias push --from kgbias.db --to neo4j://localhost:7687",))

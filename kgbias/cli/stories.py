@@ -20,12 +20,15 @@ from kgbias.cli.options import (
     json_option,
     model_option,
     people_options,
-    print_price,
     rounds_options,
     run_name_argument,
+    show_price,
     store_option,
 )
 from kgbias.cli.settings import keep_applicable, setting, settings
+from kgbias.cli.show import Output
+from kgbias.io.columns import Column
+from kgbias.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from kgbias.stories.links import StoryLinks
@@ -70,9 +73,8 @@ def run(
     name: str | None,
     max_failed: float,
     dry_run: bool,
-    as_json: bool,
     **options: Any,
-) -> int:
+) -> Output:
     """Have a model tell stories, and read from each who its main character is.
 
     Each person has one story in each sample, and each sample tells of something else (a day at
@@ -82,14 +84,13 @@ def run(
     options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            _print_price(study.price_stories(model, **options_kept), as_json)
-            return 0
+            return _show_price(study.price_stories(model, **options_kept))
         run_made = study.write_stories(model, name=name, **options_kept)
-    if as_json:
-        show.print_json(_stories_record(run_made))
-    else:
-        _print_run(run_made)
-    return decide_exit_code(run_made.stories_summary, max_failed)
+    return Output(
+        _stories_record(run_made),
+        lambda: _print_run(run_made),
+        lambda: decide_exit_code(run_made.stories_summary, max_failed),
+    )
 
 
 def _stories_record(run: kgbias.Run) -> dict[str, Any]:
@@ -134,7 +135,7 @@ def _print_run(run: kgbias.Run) -> None:
         dict.fromkeys(attribute for read in result.read_counts.values() for attribute in read)
     )
     show.print_table(
-        ("", ">stories", *(f">{attribute}" for attribute in attributes)),
+        ("", *(Column(name, "d") for name in ("stories", *attributes))),
         (
             (
                 group,
@@ -146,7 +147,7 @@ def _print_run(run: kgbias.Run) -> None:
     )
 
 
-def _print_price(price: "StoriesPrice", as_json: bool) -> None:
+def _show_price(price: "StoriesPrice") -> Output:
     reading_note = ""
     if price.readings:
         reader_name = "the same model" if price.reader == "model" else price.reader
@@ -158,7 +159,7 @@ def _print_price(price: "StoriesPrice", as_json: bool) -> None:
         f"requests{reading_note} and at most {price.answer_tokens_at_most} answer tokens; nothing "
         f"was asked"
     )
-    print_price(price, asdict(price), [line], as_json)
+    return show_price(price, asdict(price), [line])
 
 
 @stories.command(
@@ -172,7 +173,7 @@ def _print_price(price: "StoriesPrice", as_json: bool) -> None:
 @setting("deals", type=int, help="How often the groups are dealt anew (default: 199).")
 @settings(seed=0)
 @json_option
-def links(as_json: bool, run_name: str | None, store_url: str, **options: Any) -> None:
+def links(run_name: str | None, store_url: str, **options: Any) -> Output:
     """Say which attributes go with which group in the stories of a run.
 
     A group's stories are compared with those about the other groups of its category: the log-odds
@@ -181,10 +182,7 @@ def links(as_json: bool, run_name: str | None, store_url: str, **options: Any) -
     """
     with kgbias.open(store_url, progress=True) as study:
         story_links = study.run(run_name, kind="stories").story_links(**drop_unset(**options))
-    if as_json:
-        show.print_json(story_links.as_dict())
-    else:
-        _print_links(story_links)
+    return Output(story_links, lambda: _print_links(story_links))
 
 
 def _print_links(story_links: "StoryLinks") -> None:
@@ -204,18 +202,27 @@ def _print_links(story_links: "StoryLinks") -> None:
         return
     show.say("")
     show.print_table(
-        ("", "attribute", "value", ">log-odds", "", ">stories", ">others", ">wordings", ">q", ""),
+        (
+            Column(""),
+            Column("attribute"),
+            Column("value"),
+            Column("log-odds", "+.2f", interval=True),
+            Column("stories", "d", joiner="/"),
+            Column("others", "d", joiner="/"),
+            Column("wordings", "d", joiner="/"),
+            Column("q", ".3f"),
+            Column(""),
+        ),
         (
             (
                 link.group,
                 link.attribute,
                 link.value,
-                f"{link.log_odds:+.2f}",
-                f"[{link.low:+.2f}, {link.high:+.2f}]",
-                f"{link.stories}/{link.of}",
-                f"{link.others}/{link.of_others}",
-                f"{link.wordings}/{link.of_wordings}",
-                f"{link.q_value:.3f}",
+                Estimate(link.log_odds, link.low, link.high, link.of),
+                (link.stories, link.of),
+                (link.others, link.of_others),
+                (link.wordings, link.of_wordings),
+                link.q_value,
                 link.verdict,
             )
             for link in story_links.shown_links

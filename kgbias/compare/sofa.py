@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.store import Store
 from kgbias.graph.types import Group
+from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.stats.designs import percentile_interval
@@ -151,22 +153,14 @@ class SofaComparison(Result):
     def as_rows(self) -> Rows[SofaRank]:
         """The models. Columns: model, rank, rank_low, rank_high, score, score_low and score_high
         (SoFa)."""
-        columns = ("model", "rank", "rank_low", "rank_high", "score", "score_low", "score_high")
-
-        def record(model_rank: SofaRank) -> dict[str, Any]:
-            score = model_rank.score()
-            cells = (
-                model_rank.model,
-                model_rank.rank,
-                model_rank.low,
-                model_rank.high,
-                score.value,
-                score.low,
-                score.high,
-            )
-            return dict(zip(columns, cells, strict=True))
-
-        return Rows(self.models, record, columns)
+        columns = (
+            Column("model"),
+            Column("rank", "d"),
+            Column("rank_low", "d", get=attrgetter("low")),
+            Column("rank_high", "d", get=attrgetter("high")),
+            Column("score", ".3f", interval=True, get=lambda model_rank: model_rank.score()),
+        )
+        return Rows(self.models, columns)
 
     def heading(self) -> str:
         return f"SoFa on {self.probe_set.name}"

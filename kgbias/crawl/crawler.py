@@ -21,7 +21,7 @@ from copy import copy
 from dataclasses import dataclass, field, replace
 from operator import itemgetter
 from time import monotonic
-from typing import Any, get_args
+from typing import get_args
 
 from kgbias.crawl.config import ECHO_FILTER, CrawlConfig, check_repeat
 from kgbias.crawl.parse import (
@@ -50,6 +50,7 @@ from kgbias.graph.generation_run import explain_empty
 from kgbias.graph.store import AskTimer, Store, StoredRun
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, verbalise
 from kgbias.ids import content_id
+from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
@@ -140,6 +141,13 @@ OUTCOMES: tuple[str, ...] = get_args(Outcome)
 MAX_REPEATED_REFUSALS = (
     20  # refused prompts that are asked again and refused again; then no more are
 )
+
+
+def _outcome_column(outcome: str) -> Column:
+    """How many answers ended so."""
+    return Column(outcome, "d", get=lambda progress: progress.outcomes[outcome])
+
+
 REJECTED_OUTCOMES = (
     "refused",
     "unparsable",
@@ -227,14 +235,15 @@ class CrawlResult(Result):
         """The groups in each arm. Columns: arm, group, how many answers ended in each way (ok,
         refused, unparsable, echo, nonsense, failed), statements (each as often as it was said),
         distinct, and coverage, in [0, 1] (`kgbias.stats`)."""
-        own = ("statements", "distinct", "coverage")
-
-        def record(row: GroupProgress) -> dict[str, Any]:
-            ended = {name: row.outcomes[name] for name in OUTCOMES}
-            found = {name: getattr(row, name) for name in own}
-            return {"arm": row.arm, "group": row.group, **ended, **found}
-
-        return Rows(self.groups, record, ("arm", "group", *OUTCOMES, *own))
+        columns = (
+            Column("arm"),
+            Column("group"),
+            *map(_outcome_column, OUTCOMES),
+            Column("statements", "d"),
+            Column("distinct", "d"),
+            Column("coverage", ".0%"),
+        )
+        return Rows(self.groups, columns)
 
     def heading(self) -> str:
         ended = ", ".join(f"{count:,} {outcome}" for outcome, count in self.outcomes.items())

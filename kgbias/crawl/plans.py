@@ -240,7 +240,7 @@ class Price(Result):
 
     def as_rows(self) -> Rows[PriceStage]:
         """The kinds of requests; columns: the fields of `PriceStage`."""
-        return Rows(self.stages, columns=PriceStage.__dataclass_fields__)
+        return Rows(self.stages, PriceStage)
 
     def heading(self) -> str:
         cost = "" if self.cost is None else f", about {self.cost:,.2f}"

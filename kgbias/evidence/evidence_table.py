@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from shlex import quote
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_tables import GroupTable, StatementKey, build_group_tables
 from kgbias.evidence.story_evidence import StoryEvidence
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
-from kgbias.graph.stereotypes import BestMatch, best_matches
+from kgbias.graph.stereotypes import MATCH_COLUMNS, BestMatch, best_matches
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     BeliefRun,
@@ -33,6 +33,9 @@ from kgbias.graph.types import (
     triple_id,
     verbalise,
 )
+from kgbias.io.columns import Shown, columns_of
+from kgbias.io.rows import Rows
+from kgbias.io.text import format_p_value
 from kgbias.io.wording import how
 from kgbias.probe.belief import BELIEVED, BOUND, LEANING
 from kgbias.probe.result import Statement
@@ -108,6 +111,19 @@ def jackknife_kendall_tau(
     return Estimate(tau, low, high, size)
 
 
+_NOT_ESTIMATED = Estimate.missing()
+
+
+@dataclass(frozen=True, slots=True)
+class ChoiceEvidence:
+    """What forced choices say of a group and a statement; see the fields of `Evidence`."""
+
+    chooser: str = ""
+    chosen: Estimate = _NOT_ESTIMATED
+    chosen_lift: Estimate = _NOT_ESTIMATED
+    chosen_q: float = math.nan
+
+
 @dataclass(frozen=True)
 class StoredChoices:
     """The forced choices of one model, if the run has any."""
@@ -128,25 +144,19 @@ class StoredChoices:
         )
         return cls(ranked[0], run.choices(ranked[0].id))
 
-    def build_cells(self, group: str, key: tuple[str, str]) -> dict[str, Any]:
-        """The columns of a group (by id) and a statement (by the ids of its predicate and
+    def find(self, group: str, key: tuple[str, str]) -> "ChoiceEvidence":
+        """What was chosen of a group (by id) and a statement (by the ids of its predicate and
         object)."""
         edge = self._by_place.get((group, key))
         if self.choice_run is None or edge is None:
-            no_estimate = Estimate.missing()
-            return {
-                "chooser": "",
-                "chosen": no_estimate,
-                "chosen_lift": no_estimate,
-                "chosen_q": math.nan,
-            }
+            return ChoiceEvidence()
         answered = edge.answered
-        return {
-            "chooser": self.choice_run.model.title,
-            "chosen": _choice_estimate(edge.share, edge.low, edge.high, answered),
-            "chosen_lift": _choice_estimate(edge.lift, edge.lift_low, edge.lift_high, answered),
-            "chosen_q": math.nan if edge.q_value is None else edge.q_value,
-        }
+        return ChoiceEvidence(
+            self.choice_run.model.title,
+            _choice_estimate(edge.share, edge.low, edge.high, answered),
+            _choice_estimate(edge.lift, edge.lift_low, edge.lift_high, answered),
+            math.nan if edge.q_value is None else edge.q_value,
+        )
 
     @cached_property
     def _by_place(self) -> dict[tuple[str, tuple[str, str]], ChosenEdge]:
@@ -253,43 +263,43 @@ class Evidence:
         verdict: by the rules of `kgbias.evidence.VERDICTS`.
     """
 
-    id: str
     group: str
-    category: str
     predicate: str
     object: str
-    arm: str
-    arms: tuple[str, ...]
-    count: int
+    verdict: str
+    count: Annotated[int, Shown(name="said")]
     times: int
-    share: Estimate
-    acceptability: float
-    regard: float
-    regard_label: str
-    toxicity: float
-    model: str
-    lift: Estimate
-    q_value: float
+    lift: Annotated[Estimate, Shown("+.2f", ends=("low", "high"), count="names")]
+    q_value: Annotated[float, Shown(format_p_value)]
     leaning: bool
     bound: bool
     of_name: bool
-    found_again: float
-    least: float
+    found_again: Annotated[float, Shown(".0%")]
+    least: Annotated[float, Shown("+.2f")]
     swayed_by: str
+    share: Annotated[Estimate, Shown(".1%")]
+    arm: str
+    arms: tuple[str, ...]
+    acceptability: Annotated[float, Shown(".2f")]
+    regard: Annotated[float, Shown("+.2f")]
+    regard_label: str
+    toxicity: Annotated[float, Shown(".2f")]
     rank: int | None
     of: int
-    surprisal: float
+    surprisal: Annotated[float, Shown(".1f")]
+    association: Annotated[Estimate, Shown("+.2f")]
+    refused: Annotated[Estimate, Shown(".0%")]
+    chosen: Annotated[Estimate, Shown(".0%")]
+    chosen_lift: Annotated[Estimate, Shown("+.2f")]
+    chosen_q: Annotated[float, Shown(format_p_value)]
+    told: Annotated[Estimate, Shown(".0%")]
+    category: str
+    model: str
     vectors: str
     stands: str
-    association: Estimate
-    refused: Estimate
-    verdict: str
     chooser: str
-    chosen: Estimate
-    chosen_lift: Estimate
-    chosen_q: float
     teller: str
-    told: Estimate
+    id: str
     recorded: str = ""
     recorded_as: str = ""
     recorded_source: str = ""
@@ -303,6 +313,15 @@ class Evidence:
         """The group and the words said of it, wherever they are cut in two. Counts of statements
         with a verdict are counts of these."""
         return self.group, Statement(self.predicate, self.object).words
+
+
+def evidence_rows(rows: Sequence[Evidence]) -> Rows[Evidence]:
+    """The joint view as rows, whose columns are the fields of `Evidence`; those about recorded
+    stereotypes only where the run was held against a table of them."""
+    columns = columns_of(Evidence)
+    if not any(row.recorded for row in rows):
+        columns = tuple(column for column in columns if column.name not in MATCH_COLUMNS)
+    return Rows(rows, columns)
 
 
 def count_sentences(rows: Iterable[Evidence]) -> int:
@@ -346,11 +365,7 @@ first."""
 
 
 ProbeRunT = TypeVar("ProbeRunT", bound=ProbeRun)
-_GROUP_BLIND_MEASURES = (
-    "acceptability",
-    "regard",
-    "toxicity",
-)  # measures that do not see the group
+# measures that do not see the group
 
 
 @dataclass(frozen=True)
@@ -543,28 +558,23 @@ def assemble_evidence(inputs: EvidenceInputs) -> EvidenceTable:
         embedded |= bool(probe.vectors)
         for triple in category_triples:
             statement = Statement(triple.predicate, triple.object)
+            said = SaidEvidence(
+                triple.id,
+                triple.arm,
+                tuple(arms[triple.id]),
+                triple.count,
+                counts[triple.arm, triple.group_id, statement.words],
+                shares[triple.arm, triple.id],
+            )
             rows.append(
-                Evidence(
-                    **_triple_cells(
-                        groups[triple.group_id], probe.statements.get(statement.words, statement)
-                    ),
-                    id=triple.id,
-                    arm=triple.arm,
-                    arms=tuple(arms[triple.id]),
-                    count=triple.count,
-                    times=counts[triple.arm, triple.group_id, statement.words],
-                    share=shares[triple.arm, triple.id],
-                    **_average_scores([triple]),
-                    **probe.build_cells(
-                        triple.group_id, statement, is_said=True, refused=refused[triple.group_id]
-                    ),
-                    **inputs.choices.build_cells(triple.group_id, statement.key),
-                    **inputs.stories.build_cells(triple.group_id, statement),
-                    **(
-                        inputs.recorded_marks[triple.id].cells
-                        if triple.id in inputs.recorded_marks
-                        else {}
-                    ),
+                _build_row(
+                    inputs,
+                    probe,
+                    groups[triple.group_id],
+                    statement,
+                    said,
+                    [triple],
+                    refused[triple.group_id],
                 )
             )
         if probe.beliefs:
@@ -633,60 +643,141 @@ class _CategoryProbes:
             return None
         return np.array([self.association[place] for place in places if place], dtype=np.float64)
 
-    def build_cells(
-        self, group: str, statement: Statement, *, is_said: bool, refused: Estimate
-    ) -> dict[str, Any]:
-        """The columns of a pair that come from the probes, and the verdict."""
-        no_estimate = Estimate.missing()
-        cells: dict[str, Any] = {
-            "model": self.model,
-            "lift": no_estimate,
-            "q_value": math.nan,
-            "leaning": False,
-            "bound": False,
-            "of_name": False,
-            "found_again": math.nan,
-            "least": math.nan,
-            "swayed_by": "",
-            "rank": None,
-            "of": 0,
-            "surprisal": math.nan,
-            "vectors": self.vectors,
-            "stands": self.vector_terms,
-            "association": no_estimate,
-            "refused": refused,
-            "verdict": decide_verdict(
-                is_said=is_said,
-                is_believed=self.is_believed(group, statement.words),
-                refused=refused.value if self.is_run_model else 0.0,
-            ),
-        }
-        if edge := self.beliefs.get((group, statement.words)):
-            cells |= {
-                "lift": Estimate(edge.lift, edge.low, edge.high, edge.names),
-                "q_value": edge.q_value,
-                "leaning": edge.verdict == LEANING,
-                "bound": edge.verdict == BOUND,
-                "of_name": edge.verdict == BELIEVED and edge.names < MIN_NAMES,
-                "found_again": self._replication_rates.get(
-                    f"{group} {edge.statement_id}", math.nan
-                ),
-                "least": edge.least,
-                "swayed_by": edge.swayed_by,
-            }
+    def find_belief(self, group: str, statement: Statement) -> "NameEvidence":
+        """What the group's names show of the statement."""
+        edge = self.beliefs.get((group, statement.words))
+        if edge is None:
+            return NameEvidence()
+        return NameEvidence(
+            Estimate(edge.lift, edge.low, edge.high, edge.names),
+            edge.q_value,
+            edge.verdict == LEANING,
+            edge.verdict == BOUND,
+            edge.verdict == BELIEVED and edge.names < MIN_NAMES,
+            self._replication_rates.get(f"{group} {edge.statement_id}", math.nan),
+            edge.least,
+            edge.swayed_by,
+        )
+
+    def find_probe(self, group: str, statement: Statement) -> "ProbeEvidence":
+        """What the group's own name and the vectors show of the statement."""
         if self.table is None or (group, statement.key) not in self.table.places:
-            return cells
+            return ProbeEvidence()
         place, group_count = self.table.places[group, statement.key], len(self.table.groups)
-        cells |= {
-            "rank": self.table.edges[place[0]][place[1]].rank,
-            "of": group_count,
-            "surprisal": float(-self.table.bits[place]),
-        }
+        association = _NOT_ESTIMATED
         if self.association is not None:
-            cells["association"] = _estimate_at(
-                self.association, self._low, self._high, place, group_count
-            )
-        return cells
+            association = _estimate_at(self.association, self._low, self._high, place, group_count)
+        return ProbeEvidence(
+            self.table.edges[place[0]][place[1]].rank,
+            group_count,
+            float(-self.table.bits[place]),
+            association,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class SaidEvidence:
+    """What the run said of a group and a statement; see the fields of `Evidence`."""
+
+    id: str
+    arm: str = ""
+    arms: tuple[str, ...] = ()
+    count: int = 0
+    times: int = 0
+    share: Estimate = _NOT_ESTIMATED
+
+
+@dataclass(frozen=True, slots=True)
+class NameEvidence:
+    """What a group's names show of a statement; see the fields of `Evidence`."""
+
+    lift: Estimate = _NOT_ESTIMATED
+    q_value: float = math.nan
+    leaning: bool = False
+    bound: bool = False
+    of_name: bool = False
+    found_again: float = math.nan
+    least: float = math.nan
+    swayed_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeEvidence:
+    """What a group's own name and the vectors show of a statement; see the fields of
+    `Evidence`."""
+
+    rank: int | None = None
+    of: int = 0
+    surprisal: float = math.nan
+    association: Estimate = _NOT_ESTIMATED
+
+
+def _build_row(
+    inputs: EvidenceInputs,
+    probe: _CategoryProbes,
+    group: Group,
+    statement: Statement,
+    said: SaidEvidence,
+    triples: Sequence[TripleView],
+    refused: Estimate,
+) -> Evidence:
+    """The row of a group and a statement, which these `triples` state. Where it was probed, it is
+    cut in two as it was asked; its own cut is what its node and its choices are found by."""
+    asked = probe.statements.get(statement.words, statement)
+    names = probe.find_belief(group.id, statement)
+    own_name = probe.find_probe(group.id, statement)
+    choice = inputs.choices.find(group.id, statement.key)
+    story_share = inputs.stories.find_share(group.id, statement)
+    match = inputs.recorded_marks.get(said.id) if said.count else None
+    regard_labels = Counter(
+        t.scores["regard"].label for t in _distinct(triples) if "regard" in t.scores
+    )
+    return Evidence(
+        group=group.name,
+        predicate=asked.predicate,
+        object=asked.object,
+        verdict=decide_verdict(
+            is_said=said.count > 0,
+            is_believed=probe.is_believed(group.id, statement.words),
+            refused=refused.value if probe.is_run_model else 0.0,
+        ),
+        count=said.count,
+        times=said.times,
+        lift=names.lift,
+        q_value=names.q_value,
+        leaning=names.leaning,
+        bound=names.bound,
+        of_name=names.of_name,
+        found_again=names.found_again,
+        least=names.least,
+        swayed_by=names.swayed_by,
+        share=said.share,
+        arm=said.arm,
+        arms=said.arms,
+        acceptability=_mean_score(triples, "acceptability"),
+        regard=_mean_score(triples, "regard"),
+        regard_label=regard_labels.most_common(1)[0][0] if regard_labels else "",
+        toxicity=_mean_score(triples, "toxicity"),
+        rank=own_name.rank,
+        of=own_name.of,
+        surprisal=own_name.surprisal,
+        association=own_name.association,
+        refused=refused,
+        chosen=choice.chosen,
+        chosen_lift=choice.chosen_lift,
+        chosen_q=choice.chosen_q,
+        told=story_share,
+        category=group.category,
+        model=probe.model,
+        vectors=probe.vectors,
+        stands=probe.vector_terms,
+        chooser=choice.chooser,
+        teller=inputs.stories.story_run if inputs.stories.has_told_of(group.id) else "",
+        id=said.id,
+        recorded=match.mark if match else "",
+        recorded_as=match.attribute if match else "",
+        recorded_source=match.source if match else "",
+    )
 
 
 def _estimate_at(values: Any, low: Any, high: Any, place: tuple[int, int], n: int) -> Estimate:
@@ -745,45 +836,30 @@ def _build_never_said(
         views[Statement(t.predicate, t.object).words].append(t)
     candidates = dict.fromkeys((*views, *(statement.words for statement in given_statements)))
     probed = [probe.statements[words] for words in candidates if words in probe.statements]
-    return [
-        Evidence(
-            **_triple_cells(group, statement),
-            id=triple_id(group.id, *statement.key),
-            arm="",
-            arms=(),
-            count=0,
-            times=0,
-            share=Estimate.missing(),
-            **_average_scores(views.get(statement.words, [])),
-            **probe.build_cells(group.id, statement, is_said=False, refused=refused[group.id]),
-            **inputs.choices.build_cells(group.id, statement.key),
-            **inputs.stories.build_cells(group.id, statement),
-        )
-        for group in groups.values()
-        for statement in probed
-        if (group.id, statement.words) not in said_pairs
-        and probe.is_believed(group.id, statement.words)
-    ]
+    rows = []
+    for group in groups.values():
+        for statement in probed:
+            if (group.id, statement.words) in said_pairs:
+                continue
+            if not probe.is_believed(group.id, statement.words):
+                continue
+            unsaid = SaidEvidence(triple_id(group.id, *statement.key))
+            triples = views.get(statement.words, [])
+            rows.append(
+                _build_row(inputs, probe, group, statement, unsaid, triples, refused[group.id])
+            )
+    return rows
 
 
-def _triple_cells(group: Group, statement: Statement) -> dict[str, Any]:
-    return {
-        "group": group.name,
-        "category": group.category,
-        "predicate": statement.predicate,
-        "object": statement.object,
-    }
+def _distinct(triples: Sequence[TripleView]) -> list[TripleView]:
+    """Each triple once, whatever the arms that said it."""
+    return list({triple.id: triple for triple in triples}.values())
 
 
-def _average_scores(views: Sequence[TripleView]) -> dict[str, Any]:
-    """The scores of a statement: the means over the triples that state it."""
-    distinct = list({t.id: t for t in views}.values())
-    cells: dict[str, Any] = {}
-    for name in _GROUP_BLIND_MEASURES:
-        values = [t.scores[name].value for t in distinct if name in t.scores]
-        cells[name] = sum(values) / len(values) if values else math.nan
-    labels = Counter(t.scores["regard"].label for t in distinct if "regard" in t.scores)
-    return cells | {"regard_label": labels.most_common(1)[0][0] if labels else ""}
+def _mean_score(triples: Sequence[TripleView], measure: str) -> float:
+    """The score of a statement: the mean over the triples that state it; NaN without any."""
+    values = [t.scores[measure].value for t in _distinct(triples) if measure in t.scores]
+    return sum(values) / len(values) if values else math.nan
 
 
 def _measure_agreement(

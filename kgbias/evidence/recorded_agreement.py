@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ from kgbias.evidence.stereotype_kinds import KINDS, stereotype_kind
 from kgbias.evidence.stereotype_tables import Stereotype, word_stereotype
 from kgbias.graph.types import Group
 from kgbias.ids import content_id, normalise
+from kgbias.io.columns import Shown, columns_of
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.models.score.base import Array
@@ -77,11 +78,11 @@ class AgreementFigure:
     kind: str
     direction: str
     by: str
-    auc: Estimate
-    low_over_groups: float = math.nan
-    high_over_groups: float = math.nan
-    floor: float = math.nan
-    floor_high: float = math.nan
+    auc: Annotated[Estimate, Shown(".2f", ends=("low", "high"), count="n")]
+    low_over_groups: Annotated[float, Shown(".2f")] = math.nan
+    high_over_groups: Annotated[float, Shown(".2f")] = math.nan
+    floor: Annotated[float, Shown(".2f")] = math.nan
+    floor_high: Annotated[float, Shown(".2f")] = math.nan
     entries: int = 0
     category: str = ""
 
@@ -173,37 +174,16 @@ class RecordedAgreement(Result):
     def as_rows(self) -> Rows[AgreementFigure]:
         """The figures. Columns: category, kind, direction, by, auc, low, high, n, low_over_groups,
         high_over_groups, floor, floor_high, entries."""
-        return Rows(self.figures, figure_record, FIGURE_COLUMNS)
+        return figure_rows(self.figures)
 
     def heading(self) -> str:
         return f"{self.model} held against {self.source}"
 
 
-FIGURE_COLUMNS = (
-    "category",
-    "kind",
-    "direction",
-    "by",
-    "auc",
-    "low",
-    "high",
-    "n",
-    "low_over_groups",
-    "high_over_groups",
-    "floor",
-    "floor_high",
-    "entries",
-)
-
-
-def figure_record(figure: AgreementFigure) -> dict[str, Any]:
-    """A figure as a row, with its interval in columns of their own."""
-    auc = figure.auc
-    own_values = {"auc": auc.value, "low": auc.low, "high": auc.high, "n": auc.n}
-    return {
-        name: own_values[name] if name in own_values else getattr(figure, name)
-        for name in FIGURE_COLUMNS
-    }
+def figure_rows(figures: Sequence[AgreementFigure]) -> Rows[AgreementFigure]:
+    """The figures as rows, that of a category under its name."""
+    *columns, category = columns_of(AgreementFigure)
+    return Rows(figures, (category, *columns))
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@ another crawl."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from kgbias.evidence.probe_plan import ProbeSettings, default_carriers
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BeliefRun, GroupName
+from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
@@ -73,18 +75,13 @@ class Replication(Result):
     def as_rows(self) -> Rows[ReplicationRate]:
         """The ways. Columns: by, tried, same_sign, found_again, found_again_low and
         found_again_high (shares, in [0, 1])."""
-        return Rows(
-            self.rates,
-            lambda way: {
-                "by": way.by,
-                "tried": way.tried,
-                "same_sign": way.same_sign.value,
-                "found_again": way.found_again.value,
-                "found_again_low": way.found_again.low,
-                "found_again_high": way.found_again.high,
-            },
-            ("by", "tried", "same_sign", "found_again", "found_again_low", "found_again_high"),
+        columns = (
+            Column("by"),
+            Column("tried", "d"),
+            Column("same_sign", ".1%", get=attrgetter("same_sign.value")),
+            Column("found_again", ".1%", interval=True),
         )
+        return Rows(self.rates, columns)
 
 
 @dataclass(frozen=True, slots=True)

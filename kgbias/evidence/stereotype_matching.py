@@ -23,7 +23,7 @@ from kgbias.evidence.evidence_table import read_beliefs, summarise_floor
 from kgbias.evidence.names import all_names, declared_indicators, normalise_name
 from kgbias.evidence.recorded_agreement import AgreementFigure, agreement_of_beliefs
 from kgbias.evidence.stereotype_tables import SEEGULL, Stereotype, word_stereotype
-from kgbias.graph.selection import SelectedStatements, Selection, select_statements
+from kgbias.graph.selection import SelectedStatements, Selection, select_statements, triple_columns
 from kgbias.graph.stereotypes import StereotypeCount as StereotypeCount
 from kgbias.graph.stereotypes import (
     StereotypeMatch,
@@ -34,6 +34,7 @@ from kgbias.graph.stereotypes import (
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Group, TripleView
 from kgbias.ids import normalise
+from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
@@ -215,28 +216,14 @@ class StereotypeComparison(Result):
         """The statements. Columns: group, predicate, object, count, arm, category, mark, attribute
         (of the recorded stereotype that is nearest; "" for none), by, similarity."""
         columns = (
-            "group",
-            "predicate",
-            "object",
-            "count",
-            "arm",
-            "category",
-            "mark",
-            "attribute",
-            "by",
-            "similarity",
+            *triple_columns("triple"),
+            Column("category"),
+            Column("mark"),
+            Column("attribute", get=lambda row: row.entry.attribute if row.entry else ""),
+            Column("by"),
+            Column("similarity", ".2f"),
         )
-
-        def record(row: MarkedStatement) -> dict[str, Any]:
-            triple_cells = {name: getattr(row.triple, name) for name in columns[:5]}
-            mark_cells = {
-                name: getattr(row, name) for name in ("category", "mark", "by", "similarity")
-            }
-            return (
-                triple_cells | mark_cells | {"attribute": row.entry.attribute if row.entry else ""}
-            )
-
-        return Rows(self.rows, record, columns)
+        return Rows(self.rows, columns)
 
     def heading(self) -> str:
         return f"held against {self.source}"

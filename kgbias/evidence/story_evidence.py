@@ -80,23 +80,23 @@ class StoryEvidence:
         )
         return cls(f"{newest_run.name}{reader}", prompts)
 
-    def build_cells(self, group: str, statement: Statement) -> dict[str, Any]:
-        """The columns of a group (by id) and a statement."""
-        prompts = self.claims_by_prompt.get(group)
-        if not prompts:
-            return {"teller": "", "told": Estimate.missing()}
+    def has_told_of(self, group: str) -> bool:
+        """Whether there are stories about a group (by id)."""
+        return bool(self.claims_by_prompt.get(group))
+
+    def find_share(self, group: str, statement: Statement) -> Estimate:
+        """The share of prompts for stories about a group (by id) that make a statement; missing
+        where no story was read as making it."""
+        prompts = self.claims_by_prompt.get(group, {})
         wanted_claims = _claim_keys(f"{statement.predicate} {statement.object}")
-        matching_count = (
-            sum(wanted_claims <= prompt_claims for prompt_claims in prompts.values())
-            if wanted_claims
-            else 0
-        )
-        story_share = (
-            proportion(matching_count, len(prompts))
-            if matching_count
-            else Estimate.missing(len(prompts))
-        )
-        return {"teller": self.story_run, "told": story_share}
+        matching_count = 0
+        if wanted_claims:
+            matching_count = sum(
+                wanted_claims <= prompt_claims for prompt_claims in prompts.values()
+            )
+        if not matching_count:
+            return Estimate.missing(len(prompts))
+        return proportion(matching_count, len(prompts))
 
 
 @lru_cache(maxsize=1 << 16)

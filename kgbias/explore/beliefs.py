@@ -31,7 +31,6 @@ from kgbias.graph.types import BeliefRun, BelievedEdge, Triple, node_id, stateme
 from kgbias.io.progress import Progress
 from kgbias.io.text import shorten, storable
 from kgbias.probe.result import Statement
-from kgbias.stats.estimate import Estimate
 
 LIFT_SCALE = 100  # lifts are stored as whole hundredths of a bit
 MAX_NEVER_SAID = 30  # statements per group that are believed but were never said
@@ -89,9 +88,7 @@ def add_story_shares(table: StatementTable, block: ColumnBlock) -> None:
             statement = Statement(
                 table.predicates.texts[predicate], table.objects.texts[object_number]
             )
-            story_share: Estimate = run_stories.build_cells(ids[table.group[row]], statement)[
-                "told"
-            ]
+            story_share = run_stories.find_share(ids[table.group[row]], statement)
             if story_share.has_interval:
                 text = (
                     f"{story_share.value:.0%} ({story_share.interval('.0%')}) of "

@@ -12,6 +12,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from kgbias.errors import DataError, UsageError, no_such
@@ -19,11 +20,19 @@ from kgbias.graph.row_types import ExampleRow
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.ids import normalise
+from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.language.words import is_echo
 from kgbias.measures import get_measure
 
+TRIPLE_COLUMNS = (
+    Column("group"),
+    Column("predicate"),
+    Column("object"),
+    Column("count", "d"),
+    Column("arm"),
+)
 MIN_ACCEPTABILITY = 0.5  # the acceptability from which a statement counts as making sense
 _MEASURE = "acceptability"
 OTHER_GROUP = (
@@ -169,22 +178,27 @@ class SelectedStatements(Result):
     def as_rows(self) -> Rows[TripleView]:
         """The statements. Columns: group, predicate, object, count, arm, and each measure."""
         measures = sorted({name for t in self.triples for name in t.scores})
-
-        def record(triple: TripleView) -> dict[str, Any]:
-            values = {name: triple.scores[name].value for name in measures if name in triple.scores}
-            words = {"group": triple.group, "predicate": triple.predicate, "object": triple.object}
-            return (
-                dict.fromkeys(measures, math.nan)
-                | words
-                | values
-                | {"count": triple.count, "arm": triple.arm}
-            )
-
-        columns = ("group", "predicate", "object", "count", "arm", *measures)
-        return Rows(self.triples, record, columns)
+        return Rows(self.triples, [*TRIPLE_COLUMNS, *map(score_column, measures)])
 
     def heading(self) -> str:
         return self.note
+
+
+def triple_columns(part: str) -> tuple[Column, ...]:
+    """The same columns, of rows whose triple is this part of them."""
+    return tuple(
+        replace(column, get=attrgetter(f"{part}.{column.name}")) for column in TRIPLE_COLUMNS
+    )
+
+
+def score_column(measure: str) -> Column:
+    """The value by which a triple was scored on a measure, NaN without one."""
+
+    def value(triple: TripleView) -> float:
+        score = triple.scores.get(measure)
+        return score.value if score else math.nan
+
+    return Column(measure, ".3f", get=value)
 
 
 def select_statements(run: StoredRun, selection: Selection | None = None) -> SelectedStatements:

@@ -227,10 +227,14 @@ class BestMatch:
     similarity: float = math.nan
 
     @property
+    def attribute(self) -> str:
+        """The attribute of the nearest stereotype, "" if the statement is new."""
+        return self.entry.attribute if self.entry else ""
+
+    @property
     def cells(self) -> dict[str, Any]:
         """The columns of a statement with this mark."""
-        attribute = self.entry.attribute if self.entry else ""
-        return dict(zip(MATCH_COLUMNS, (self.mark, attribute, self.source), strict=True))
+        return dict(zip(MATCH_COLUMNS, (self.mark, self.attribute, self.source), strict=True))
 
 
 def best_matches(tables: Iterable[StereotypeMatches]) -> dict[str, BestMatch]:

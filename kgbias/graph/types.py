@@ -14,14 +14,16 @@ A request that got no answer at all is recorded, but not kept in the log.
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
+from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from kgbias.graph.record import HIGH_MEANING, LOW_MEANING, OrNaN, StoredAs
 from kgbias.graph.record import canonical_json as canonical_json
 from kgbias.ids import content_id, normalise
+from kgbias.io.columns import Column, columns_of
 from kgbias.io.rows import Result, Rows
 from kgbias.io.text import CONTENT_WARNING as CONTENT_WARNING
 from kgbias.io.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
@@ -457,13 +459,13 @@ class RunSummary(Result):
 
     def as_rows(self) -> "Rows[RunSummary]":
         """Itself. Columns: run (its name), model, and the counts."""
-        counts = [field.name for field in fields(self) if field.name != "run"]
-
-        def record(row: RunSummary) -> dict[str, Any]:
-            cells = {name: getattr(row, name) for name in counts}
-            return {"run": row.run.name, "model": row.run.model.title, **cells}
-
-        return Rows([self], record, ("run", "model", *counts))
+        _, *counts = columns_of(RunSummary)
+        columns = (
+            Column("run", get=attrgetter("run.name")),
+            Column("model", get=attrgetter("run.model.title")),
+            *counts,
+        )
+        return Rows([self], columns)
 
     def __str__(self) -> str:
         (cells,) = self.records()

@@ -3,18 +3,17 @@ that are more than rows, but show and convert themselves as they do."""
 
 import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kgbias.errors import MissingExtra
+from kgbias.io.columns import Column, columns_of
 from kgbias.io.text import printable, shorten
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
 T = TypeVar("T")
-
-Cells = Mapping[str, Any]
 
 _MAX_PRINTED_ROWS = 10  # rows of a printed table
 _MAX_CELL_CHARACTERS = 60  # characters of a cell in it
@@ -29,33 +28,47 @@ class Rows(Sequence[T], Generic[T]):
     each, `records` the same as plain dicts. A notebook shows its first rows.
     """
 
-    __slots__ = ("_columns", "_items", "_make_record", "_make_summary")
+    __slots__ = ("_items", "_layout", "_shown_names")
 
     def __init__(
         self,
         items: Iterable[T],
-        record: Callable[[T], Cells] | None = None,
-        columns: Iterable[str] | None = None,
-        summary: Callable[[T], Cells] | None = None,
+        columns: type | Iterable[Column | str] | None = None,
+        *,
+        shown: Iterable[str] | None = None,
     ) -> None:
-        """`record` gives a row's cells by column (default: a dataclass's fields, or the mapping
-        itself); `columns` are their names, needed if there may be no rows. `summary` gives the
-        cells that are printed where a row has too many columns to read."""
+        """`columns` are those of the rows: a record, whose fields they are; or each by itself, a
+        name for the row's value of this name. By default they are what the first row has. `shown`
+        are the names of the columns that are printed, if these are not all."""
         self._items: tuple[T, ...] = tuple(items)
-        self._make_record = record or _default_record
-        if columns is None:
-            columns = self._make_record(self._items[0]) if self._items else ()
-        self._columns = tuple(columns)
-        self._make_summary = summary
+        if columns is None and self._items:
+            first = self._items[0]
+            columns = first if isinstance(first, Mapping) else type(first)
+        if isinstance(columns, type):
+            columns = columns_of(columns)
+        self._layout: tuple[Column, ...] = tuple(
+            Column(column) if isinstance(column, str) else column for column in columns or ()
+        )
+        self._shown_names = None if shown is None else frozenset(shown)
+
+    @property
+    def layout(self) -> tuple[Column, ...]:
+        """The columns: what each is called, and how its cells are written."""
+        return self._layout
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns."""
-        return self._columns
+        """The names of the columns of the frame."""
+        return tuple(name for column in self._layout for name in column.names)
 
     def records(self) -> list[dict[str, Any]]:
         """Each row as a dict by column."""
-        return list(self._iter_records(self._items))
+        names = self.columns
+        return [dict(zip(names, self._frame_values(item), strict=True)) for item in self._items]
+
+    def _frame_values(self, item: T) -> Iterator[Any]:
+        for column in self._layout:
+            yield from column.values(column.read(item))
 
     def to_frame(self) -> "DataFrame":
         """A pandas DataFrame with one row for each item, columns as in `columns`.
@@ -66,12 +79,7 @@ class Rows(Sequence[T], Generic[T]):
             import pandas
         except ModuleNotFoundError as error:
             raise MissingExtra("pandas", extra="frames") from error
-        return pandas.DataFrame(self.records(), columns=list(self._columns))
-
-    def _iter_records(self, items: Iterable[T]) -> Iterator[dict[str, Any]]:
-        for item in items:
-            cells = self._make_record(item)
-            yield {name: cells[name] for name in self._columns}
+        return pandas.DataFrame(self.records(), columns=list(self.columns))
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -81,7 +89,7 @@ class Rows(Sequence[T], Generic[T]):
 
     def __getitem__(self, index: int | slice) -> "T | Rows[T]":
         if isinstance(index, slice):
-            return Rows(self._items[index], self._make_record, self._columns, self._make_summary)
+            return Rows(self._items[index], self._layout, shown=self._shown_names)
         return self._items[index]
 
     def __len__(self) -> int:
@@ -96,80 +104,76 @@ class Rows(Sequence[T], Generic[T]):
     __hash__ = None  # type: ignore[assignment]
 
     def __repr__(self) -> str:
-        names, rows = self._printed_rows()
-        cells = [names, *([_format_cell(v) for v in row.values()] for row in rows)]
-        widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-        lines = [
-            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-            for row in cells
+        columns, rows = self._printed_rows()
+        lines = [[column.name for column in columns], *rows]
+        widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+        printed = [
+            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+            for line in lines
         ]
-        return "\n".join([*lines, self._footer()]).strip()
+        return "\n".join([*printed, self._footer()]).strip()
 
     def _repr_html_(self) -> str:
-        names, rows = self._printed_rows()
-        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
-        body = "".join(
-            "<tr>" + "".join(map(_format_html_cell, row.values())) + "</tr>" for row in rows
-        )
+        columns, rows = self._printed_rows()
+        head = "".join(f"<th>{html.escape(column.name)}</th>" for column in columns)
+        body = ""
+        for row in rows:
+            cells = zip(columns, row, strict=True)
+            body += f"<tr>{''.join(_format_html_cell(column, text) for column, text in cells)}</tr>"
         return (
             f'<div style="overflow-x: auto"><table><thead><tr>{head}</tr></thead>'
             f"<tbody>{body}</tbody></table></div><p>{self._footer()}</p>"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """The rows with their cells, since the functions that make them cannot be pickled."""
-        summaries = (
-            [dict(self._make_summary(item)) for item in self._items] if self._make_summary else None
-        )
-        return _restore_rows, (self._items, self.records(), self._columns, summaries)
+        """The rows with their cells, since the functions that read these cannot be pickled."""
+        cells = [[column.read(item) for column in self._layout] for item in self._items]
+        layout = tuple(replace(column, get=None) for column in self._layout)
+        return _restore_rows, (self._items, layout, cells, self._shown_names)
 
     def __copy__(self) -> "Rows[T]":
         return self
 
-    def _printed_rows(self) -> tuple[list[str], list[Cells]]:
+    def _printed_rows(self) -> tuple[list[Column], list[list[str]]]:
         """The columns and the first rows as they are printed."""
-        first_items = self._items[:_MAX_PRINTED_ROWS]
-        if self._make_summary is None or not first_items:
-            names = list(self._columns)[: self._printed_column_count]
-            return names, [
-                {name: row[name] for name in names} for row in self._iter_records(first_items)
-            ]
-        rows = [self._make_summary(item) for item in first_items]
-        return list(rows[0]), rows
+        columns = self._printed_columns
+        rows = []
+        for item in self._items[:_MAX_PRINTED_ROWS]:
+            rows.append([_format_cell(column, column.read(item)) for column in columns])
+        return columns, rows
 
     @property
-    def _printed_column_count(self) -> int:
-        """How many columns are printed: all, unless there are too many to read."""
-        return len(self._columns) if len(self._columns) <= _MAX_COLUMNS else _FIRST_COLUMNS
+    def _printed_columns(self) -> list[Column]:
+        """The columns that are printed: all, unless there are too many to read."""
+        if self._shown_names is not None:
+            return [column for column in self._layout if column.name in self._shown_names]
+        columns = list(self._layout)
+        return columns if len(columns) <= _MAX_COLUMNS else columns[:_FIRST_COLUMNS]
 
     def _footer(self) -> str:
         count = f"{len(self)} row{'' if len(self) == 1 else 's'}"
         count = (
             count if len(self) <= _MAX_PRINTED_ROWS else f"the first {_MAX_PRINTED_ROWS} of {count}"
         )
-        is_complete = self._make_summary is None and self._printed_column_count == len(
-            self._columns
-        )
-        if is_complete or not self._items:
+        if len(self._printed_columns) == len(self._layout) or not self._items:
             return count
-        return f"{count}, in short; to_frame() has all {len(self._columns)} columns"
+        return f"{count}, in short; to_frame() has all {len(self.columns)} columns"
 
 
 def _restore_rows(
     items: tuple[Any, ...],
-    records: list[dict[str, Any]],
-    columns: tuple[str, ...],
-    summaries: list[dict[str, Any]] | None,
+    layout: tuple[Column, ...],
+    cells: list[list[Any]],
+    shown_names: frozenset[str] | None,
 ) -> Rows[Any]:
     """Rows that were pickled, whose cells are kept."""
-    record_by_item = {id(item): record for item, record in zip(items, records, strict=True)}
-    summary_by_item = {id(item): row for item, row in zip(items, summaries or (), strict=False)}
-    return Rows(
-        items,
-        lambda item: record_by_item[id(item)],
-        columns,
-        (lambda item: summary_by_item[id(item)]) if summaries is not None else None,
-    )
+    cells_by_item = {id(item): row for item, row in zip(items, cells, strict=True)}
+
+    def reader(place: int) -> Callable[[Any], Any]:
+        return lambda item: cells_by_item[id(item)][place]
+
+    columns = [replace(column, get=reader(place)) for place, column in enumerate(layout)]
+    return Rows(items, columns, shown=shown_names)
 
 
 class Result:
@@ -207,26 +211,15 @@ class Result:
         return heading + self.as_rows()._repr_html_()
 
 
-def _default_record(item: Any) -> Cells:
-    if isinstance(item, Mapping):
-        return item
-    if is_dataclass(item):
-        return {field.name: getattr(item, field.name) for field in fields(item)}
-    raise TypeError(f"{type(item).__name__} has no columns")
-
-
-def _format_html_cell(value: Any) -> str:
+def _format_html_cell(column: Column, text: str) -> str:
     """A cell of a notebook's table: numbers on the right, text on the left."""
-    side = "right" if isinstance(value, int | float) else "left"
-    return f'<td style="text-align: {side}">{html.escape(_format_cell(value))}</td>'
+    side = "right" if column.is_numeric else "left"
+    return f'<td style="text-align: {side}">{html.escape(text)}</td>'
 
 
-def _format_cell(value: Any) -> str:
+def _format_cell(column: Column, value: Any) -> str:
     """A value for people to read: one line, without terminal control characters."""
-    if value is None or value != value:
-        return ""
-    if isinstance(value, float):
-        return f"{value:.4g}"
-    if isinstance(value, tuple | list):
-        value = ", ".join(str(part) for part in value)
-    return shorten(printable(" ".join(str(value).split())), _MAX_CELL_CHARACTERS)
+    text, interval = column.text(value), column.interval_text(value)
+    if interval not in ("", "-"):
+        text = f"{text} ({interval})"
+    return shorten(printable(" ".join(text.split())), _MAX_CELL_CHARACTERS)

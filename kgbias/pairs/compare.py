@@ -198,7 +198,7 @@ class PairsResult(Result):
 
     def as_rows(self) -> Rows[PairDifference]:
         """The differences; columns: the fields of `PairDifference`."""
-        return Rows(self.differences, columns=PairDifference.__dataclass_fields__)
+        return Rows(self.differences, PairDifference)
 
     def heading(self) -> str:
         return f"{self.answers:,} answers, {len(self.shown_differences)} differences found"

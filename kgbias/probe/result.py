@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from kgbias.graph.sofa import (
 from kgbias.graph.store import Store
 from kgbias.graph.types import Flag, FlagTable, Group, canonical_json, node_id, statement_id
 from kgbias.ids import content_id, normalise
+from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.language.words import join_words
 from kgbias.models.base import ModelInfo, Settings
@@ -313,7 +315,8 @@ class ApxFlags(Result):
 
     def as_rows(self) -> Rows[Flag]:
         """The flags. Columns: group, descriptor, axis, bias_score, z."""
-        return Rows(self.flags, columns=("group", "descriptor", "axis", "bias_score", "z"))
+        columns = ("group", "descriptor", "axis", Column("bias_score", ".3f"), Column("z", ".2f"))
+        return Rows(self.flags, columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,26 +351,13 @@ class PairFigures(Result):
 
     def as_rows(self) -> Rows[BenchmarkFigure]:
         """The figures, in percent. Columns: domain, figure, value, low, high, n."""
-        columns = ("domain", "figure", "value", "low", "high", "n")
-
-        def record(figure: BenchmarkFigure) -> dict[str, Any]:
-            estimate = figure.estimate
-            return dict(
-                zip(
-                    columns,
-                    (
-                        figure.domain,
-                        figure.figure,
-                        estimate.value,
-                        estimate.low,
-                        estimate.high,
-                        estimate.n,
-                    ),
-                    strict=True,
-                )
-            )
-
-        return Rows(self.figures, record, columns)
+        columns = (
+            Column("domain"),
+            Column("figure"),
+            Column("value", ".1f", interval=True, get=attrgetter("estimate"), ends=("low", "high")),
+            Column("n", "d", get=attrgetter("estimate.n")),
+        )
+        return Rows(self.figures, columns)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -392,13 +382,13 @@ class TextSurprisals(Result):
 
 
 def _category_rows(bias: SofaBias) -> Rows[CategoryBias]:
-    columns = ("category", "sofa", "low", "high", "groups", "statements")
-
-    def record(part: CategoryBias) -> dict[str, Any]:
-        s, sizes = part.score, (len(part.groups), len(part.statements))
-        return dict(zip(columns, (part.category, s.value, s.low, s.high, *sizes), strict=True))
-
-    return Rows(bias.categories, record, columns)
+    columns = (
+        Column("category"),
+        Column("sofa", ".3f", interval=True, get=attrgetter("score"), ends=("low", "high")),
+        Column("groups", "d", get=lambda part: len(part.groups)),
+        Column("statements", "d", get=lambda part: len(part.statements)),
+    )
+    return Rows(bias.categories, columns)
 
 
 def _category_record(part: CategoryBias) -> dict[str, Any]:

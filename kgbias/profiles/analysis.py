@@ -10,14 +10,17 @@ accuracies.
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
 from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.graph.profiles import Profile, labels_of, list_attributes
+from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
+from kgbias.io.text import format_p_value
 from kgbias.profiles.classify import (
     KERNELS,
     Kernel,
@@ -178,23 +181,15 @@ class ProfileAnalysis(Result):
     def as_rows(self) -> Rows[LabelClassification]:
         """How well each kind of label is told. Columns: kind, accuracy, low, high, classes, chance,
         p_value, by_name (accuracies are shares, in [0, 1])."""
-        columns = ("kind", "accuracy", "low", "high", "classes", "chance", "p_value", "by_name")
-
-        def record(classification: LabelClassification) -> dict[str, Any]:
-            accuracy = classification.accuracy
-            accuracy_cells = {
-                "accuracy": accuracy.value,
-                "low": accuracy.low,
-                "high": accuracy.high,
-                "by_name": classification.by_name.value,
-            }
-            return accuracy_cells | {
-                name: getattr(classification, name)
-                for name in columns
-                if name not in accuracy_cells
-            }
-
-        return Rows(self.classifications.values(), record, columns)
+        columns = (
+            Column("kind"),
+            Column("accuracy", ".3f", interval=True, ends=("low", "high")),
+            Column("classes", "d"),
+            Column("chance", ".3f"),
+            Column("p_value", format_p_value),
+            Column("by_name", ".3f", get=attrgetter("by_name.value")),
+        )
+        return Rows(self.classifications.values(), columns)
 
     def heading(self) -> str:
         return f"{self.profiles:,} profiles of {self.names:,} names"

@@ -13,6 +13,7 @@ from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, Evidence
 from kgbias.evidence.model_agreement import BeliefComparison, ModelAgreement
 from kgbias.evidence.probe_tables import NameTable
 from kgbias.graph.types import BelievedEdge
+from kgbias.io.columns import Column
 from kgbias.io.drawing import (
     COLUMN_INCHES,
     INK_COLOR,
@@ -29,7 +30,18 @@ from kgbias.io.text import format_number, format_p_value, spoken_name
 from kgbias.probe.result import Statement
 from kgbias.report.figures import draw_rows, shorten_name, wrap_in_two
 from kgbias.report.run_data import RunData
-from kgbias.report.tables import Exhibit, Table, estimate_cells, format_mean_count, pair_key
+from kgbias.report.tables import (
+    COUNT_COLUMN,
+    GROUP_COLUMN,
+    LIFT_COLUMN,
+    SAID_COLUMN,
+    STATEMENT_COLUMN,
+    Cell,
+    Exhibit,
+    Table,
+    format_mean_count,
+    pair_key,
+)
 from kgbias.stats.estimate import Estimate
 
 MAX_DRAWN_BELIEFS, MAX_MAPPED_STATEMENTS = 12, 40
@@ -77,11 +89,11 @@ def _strongest_exhibits(
         [
             row.group,
             _mark_statement(row, naming),
-            *estimate_cells(row.lift, "+.2f"),
-            str(row.lift.n),
-            format_p_value(row.q_value),
-            format_number(row.least, "+.2f"),
-            str(row.times),
+            row.lift,
+            row.lift.n,
+            row.q_value,
+            row.least,
+            row.times,
             row.regard_label,
         ]
         for row in believed[:MAX_TABLE_ROWS]
@@ -107,7 +119,16 @@ def _strongest_exhibits(
         Table(
             key,
             f"Statements that {model} finds likelier after the names of a group of {category}.",
-            ("Group", "statement", "lift", "95% interval", "names", "p", "least", "said", "regard"),
+            (
+                GROUP_COLUMN,
+                STATEMENT_COLUMN,
+                LIFT_COLUMN,
+                Column("names", ".0f"),
+                Column("p", format_p_value),
+                Column("least", "+.2f"),
+                SAID_COLUMN,
+                Column("regard"),
+            ),
             table_rows,
             note + more_note,
             [
@@ -154,11 +175,8 @@ def _map_exhibits(
         Table(
             key,
             f"Lifts of statements whose lifts are furthest apart in {category}, in bits.",
-            ("Statement", *groups),
-            [
-                [text, *(format_number(float(x), "+.2f") for x in means[:, s])]
-                for text, s in zip(texts, order, strict=True)
-            ],
+            _map_columns(groups),
+            [[text, *map(float, means[:, s])] for text, s in zip(texts, order, strict=True)],
             "Statements believed of a group come first, then those whose lifts are furthest "
             "apart, ordered by the group of the greatest lift. A lift in a cell is not a belief: "
             "beliefs are tested, over the group's names.",
@@ -177,16 +195,18 @@ def _map_exhibits(
         Table(
             key,
             f"Lifts of each name of the groups of {category}, in bits.",
-            ("Statement", *names),
-            [
-                [text, *(format_number(float(x), "+.2f") for x in column)]
-                for text, column in zip(texts, lifts.T, strict=True)
-            ],
+            _map_columns(names),
+            [[text, *map(float, column)] for text, column in zip(texts, lifts.T, strict=True)],
             "A belief rests on all the names of a group together; what one name shows alone may be "
             "due to the word.",
         ),
         in_tables=False,
     )
+
+
+def _map_columns(names: Sequence[str]) -> list[Column]:
+    """The statement, and a column of lifts for each group or name."""
+    return [Column("Statement"), *(Column(name, "+.2f", title=name) for name in names)]
 
 
 def _correlation_exhibits(
@@ -202,10 +222,10 @@ def _correlation_exhibits(
         [
             spoken_name(f["score"]),
             f["group"],
-            str(f["statements"]),
-            *estimate_cells(_read_estimate(f), "+.2f"),
-            format_p_value(f["q_value"]) if f["q_value"] is not None else "",
-            "" if f["floor"] is None else format_number(f["floor"], ".2f"),
+            f["statements"],
+            _read_estimate(f),
+            f["q_value"],
+            f["floor"],
         ]
         for f in figures
     ]
@@ -219,7 +239,14 @@ def _correlation_exhibits(
         Table(
             key,
             f"How the lifts of names of {category} correlate with the scores of statements.",
-            ("Score", "Group", "n", "rho", "95% interval", "p", "floor"),
+            (
+                Column("Score"),
+                GROUP_COLUMN,
+                COUNT_COLUMN,
+                Column("rho", "+.2f", interval=True),
+                Column("p", format_p_value),
+                Column("floor", ".2f"),
+            ),
             rows,
             "Spearman's correlation of a name's lifts with the statements' scores, averaged over "
             "the group's names; above 0: statements with higher scores are likelier for the group. "
@@ -386,19 +413,17 @@ def _comparison_exhibit(comparison: BeliefComparison, category: str, place: str)
     for holder, order in blocks.items():
         for pair in order[: tabled[holder]]:
             key = comparison.pairs[pair]
-            row = list(comparison.pair_text(key))
-            row[1] += NAMES_GROUP_MARK if comparison.names_group(key) else ""
+            group, statement = comparison.pair_text(key)
+            mark = NAMES_GROUP_MARK if comparison.names_group(key) else ""
+            row: list[Cell] = [group, statement + mark]
             for side in comparison.models:
                 edge = side.edges[key]
-                row += [*estimate_cells(lift_estimate(edge), "+.2f"), edge.verdict]
-            row += [holder] * of_two
+                row += [lift_estimate(edge), edge.verdict]
+            if of_two:
+                row.append(holder)
             if differences:
                 contrast = differences.get(key)
-                row += (
-                    [*estimate_cells(contrast.difference, "+.2f"), format_p_value(contrast.q_value)]
-                    if contrast
-                    else [""] * 3
-                )
+                row += [contrast.difference, contrast.q_value] if contrast else [None, None]
             rows.append(row)
         block_rows = [
             (
@@ -408,8 +433,15 @@ def _comparison_exhibit(comparison: BeliefComparison, category: str, place: str)
             for pair in order[: pictured[holder]]
         ]
         picture_rows += [(holder, None), *block_rows] if holder and block_rows else block_rows
-    heads = [head for label in labels for head in (label, f"95% of {label}", f"{label} finds")]
-    heads += ["shown for"] * of_two + (["difference", "95% interval", "p"] if differences else [])
+    columns = [GROUP_COLUMN, STATEMENT_COLUMN]
+    for label in labels:
+        columns.append(Column(label, "+.2f", interval=True, title=label))
+        columns.append(Column(f"{label} finds", title=f"{label} finds"))
+    if of_two:
+        columns.append(Column("shown for"))
+    if differences:
+        columns.append(Column("difference", "+.2f", interval=True))
+        columns.append(Column("p", format_p_value))
     more_count = len(comparison.strongest_pairs) - sum(tabled.values())
     place = f"{place}-believed-beside"
     title = (
@@ -426,7 +458,7 @@ def _comparison_exhibit(comparison: BeliefComparison, category: str, place: str)
         Table(
             place,
             f"Lifts of statements about {category} that any of them believes, in bits.",
-            ("Group", "statement", *heads),
+            columns,
             rows,
             f"{_count_sentence(comparison)} Greatest mean lift first"
             f"{f'; {more_count} more are not listed' if more_count else ''}. "
@@ -498,14 +530,13 @@ def _agreement_exhibit(comparison: BeliefComparison, category: str, place: str) 
         [
             labels[pair.first],
             labels[pair.second],
-            f"{pair.pairs:,}",
-            str(pair.believed_counts[0]),
-            str(pair.believed_counts[1]),
-            str(pair.both_believed),
-            str(pair.either_believed),
-            str(pair.same_sign),
-            *estimate_cells(pair.correlation, ".2f"),
-            *estimate_cells(pair.rank_correlation, ".2f"),
+            pair.pairs,
+            *pair.believed_counts,
+            pair.both_believed,
+            pair.either_believed,
+            pair.same_sign,
+            pair.correlation,
+            pair.rank_correlation,
         ]
         for pair in comparison.iter_agreements()
     ]
@@ -524,18 +555,16 @@ def _agreement_exhibit(comparison: BeliefComparison, category: str, place: str) 
             key,
             f"How far beliefs about {category} agree.",
             (
-                "First",
-                "Second",
-                "pairs",
-                "first believes",
-                "second believes",
-                "both",
-                "either",
-                "same sign",
-                "r",
-                "95%",
-                "rho",
-                "95%",
+                Column("First"),
+                Column("Second"),
+                Column("pairs", ",.0f"),
+                Column("first believes", ".0f"),
+                Column("second believes", ".0f"),
+                Column("both", ".0f"),
+                Column("either", ".0f"),
+                Column("same sign", ".0f"),
+                Column("r", ".2f", interval=True),
+                Column("rho", ".2f", interval=True),
             ),
             rows,
             "Pairs of a group and a statement that all were asked about; same sign: of those that "

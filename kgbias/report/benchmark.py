@@ -11,6 +11,7 @@ from kgbias.benchmark import BenchmarkOutcome, Board, Standing
 from kgbias.benchmark.board import ALL_GROUPS, CRAWL_BENCHMARK
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
+from kgbias.io.columns import Column, Formatted
 from kgbias.io.drawing import (
     COLUMN_INCHES,
     INK_COLOR,
@@ -25,40 +26,36 @@ from kgbias.probe.benchmarks import DomainFigure
 from kgbias.report.cards import TableCard
 from kgbias.report.figures import draw_rows, shorten_name
 from kgbias.report.style import inline_svg, read_source
-from kgbias.report.tables import Table
-from kgbias.stats.estimate import Estimate, nan_to_none
+from kgbias.report.tables import COUNT_COLUMN, Table
+from kgbias.stats.estimate import nan_to_none
 
 CORRECTION_NAMES = {"holm": "Holm", "bh": "Benjamini-Hochberg"}
+
+
+MODEL_COLUMN = Column("Model")
+BENCHMARK_COLUMN = Column("Benchmark")
+SIZE_COLUMN = Column("parameters", ",.0f", missing="-")
 
 
 def benchmark_tables(board: Board) -> Iterator[Table]:
     """Every table: standings, categories, differences, agreement, cost."""
     for standing in board.standings:
-        form = standing.figure.form
-        ranks = [f"P(rank {n + 1})" for n in range(len(standing.models))]
-        other_cells = [_estimate_cells(e, ".1f") for e in standing.beside] or [[]] * len(
-            standing.models
-        )
+        columns = [
+            MODEL_COLUMN,
+            Column(standing.figure.name, standing.figure.form, interval=True, missing="-"),
+        ]
+        if standing.beside:
+            columns.append(Column(standing.figure.beside, ".1f", interval=True, missing="-"))
+        columns += [Column(f"P(rank {n + 1})", ".2f") for n in range(len(standing.models))]
+        rows = []
+        for n, model in enumerate(standing.models):
+            beside = standing.beside[n : n + 1]
+            rows.append([model, standing.values[n], *beside, *standing.probabilities[n]])
         yield Table(
             f"standing-{_slug(standing.name)}",
             f"{standing.name}, nearest to no bias first.",
-            (
-                "Model",
-                spoken_name(standing.figure.name),
-                "95% interval",
-                *((standing.figure.beside, "95% interval") if standing.beside else ()),
-                *ranks,
-            ),
-            [
-                [model, *_estimate_cells(value, form), *other, *(f"{p:.2f}" for p in shares)]
-                for model, value, other, shares in zip(
-                    standing.models,
-                    standing.values,
-                    other_cells,
-                    standing.probabilities,
-                    strict=True,
-                )
-            ],
+            columns,
+            rows,
             f"{standing.figure.title}: {standing.figure.help}. P: share of resamples of the "
             f"{standing.n} {standing.unit}.",
         )
@@ -69,9 +66,12 @@ def benchmark_tables(board: Board) -> Iterator[Table]:
             f"figures-{_slug(title)}",
             f"{title} by category.",
             (
-                "Category",
-                *(["Figure"] if has_several else []),
-                *(o.model.title for o in rows[0][1]),
+                Column("Category"),
+                *([Column("Figure")] if has_several else []),
+                *(
+                    Column(o.model.title, ".3f", interval=True, title=o.model.title, missing="-")
+                    for o in rows[0][1]
+                ),
             ),
             [
                 [
@@ -99,15 +99,14 @@ def _difference_table(board: Board) -> Table:
         "differences",
         "Differences between models.",
         (
-            "Benchmark",
-            "Figure",
-            "First",
-            "Second",
-            "n",
-            "difference",
-            "95% interval",
-            "p",
-            "p corrected",
+            BENCHMARK_COLUMN,
+            Column("Figure"),
+            Column("First"),
+            Column("Second"),
+            COUNT_COLUMN,
+            Column("difference", "+.3g", interval=True, missing="-"),
+            Column("p", format_p_value, missing="-"),
+            Column("p corrected", format_p_value, missing="-"),
         ),
         [
             [
@@ -115,10 +114,10 @@ def _difference_table(board: Board) -> Table:
                 spoken_name(t.measure),
                 t.first,
                 t.second,
-                str(min(t.n)),
-                *_estimate_cells(t.difference, "+.3g"),
-                _format_p(t.p),
-                _format_p(t.p_adjusted),
+                min(t.n),
+                t.difference,
+                t.p,
+                t.p_adjusted,
             ]
             for t in board.tests
         ],
@@ -142,9 +141,9 @@ def _agreement_table(board: Board) -> Table:
     return Table(
         "agreement",
         "Agreement of the orders of models, Kendall's tau.",
-        ("", *(str(k + 1) for k in range(len(names)))),
+        (Column(""), *(Column(str(k + 1), ".2f", missing="-") for k in range(len(names)))),
         [
-            [f"{k + 1} {a}", *("1" if a == b else _format_tau(tau.get((a, b))) for b in names)]
+            [f"{k + 1} {a}", *("1" if a == b else tau.get((a, b)) for b in names)]
             for k, a in enumerate(names)
         ],
         f"{model_count} models: no order of so few can have a p-value below "
@@ -168,13 +167,13 @@ def _asked_table(board: Board) -> Table:
         elif len(outcome.counts_by_category) == 1:
             del categories["all"]
         rows += [
-            [outcome.title, spoken_name(domain), f"{items:,}", f"{texts:,}"]
+            [outcome.title, spoken_name(domain), items, texts]
             for domain, (items, texts) in categories.items()
         ]
     return Table(
         "asked",
         "What was asked.",
-        ("Benchmark", "Category", "items", "texts"),
+        (BENCHMARK_COLUMN, Column("Category"), Column("items", ",.0f"), Column("texts", ",.0f")),
         rows,
         "Items: what one answer is taken from (a pair, a question, a statement with every group). "
         "Texts: what is scored for them.",
@@ -187,14 +186,12 @@ def _model_table(board: Board) -> Table:
     return Table(
         "models",
         "The models.",
-        ("Model", "kind", "parameters", "dtype", "revision"),
+        (MODEL_COLUMN, Column("kind"), SIZE_COLUMN, Column("dtype"), Column("revision")),
         [
             [
                 name,
                 dict(first_outcomes[name].settings).get("kind", "-"),
-                "-"
-                if first_outcomes[name].parameters is None
-                else f"{first_outcomes[name].parameters:,}",
+                first_outcomes[name].parameters,
                 dict(first_outcomes[name].settings).get("dtype", "-"),
                 first_outcomes[name].model.revision or "-",
             ]
@@ -209,16 +206,24 @@ def _cost_table(board: Board) -> Table:
     return Table(
         "cost",
         "What it took.",
-        ("Model", "parameters", "Benchmark", "items", "tokens", "seconds", "tokens/s"),
+        (
+            MODEL_COLUMN,
+            SIZE_COLUMN,
+            BENCHMARK_COLUMN,
+            Column("items", ",.0f"),
+            Column("tokens", ",.0f", missing="-"),
+            Column("seconds", ".1f", missing="-"),
+            Column("tokens/s", ",.0f", missing="-"),
+        ),
         [
             [
                 o.model.title,
-                "-" if o.parameters is None else f"{o.parameters:,}",
+                o.parameters,
                 o.title,
-                f"{o.items:,}",
-                f"{o.tokens:,}" if o.tokens else "-",
-                "-" if math.isnan(o.seconds) else f"{o.seconds:.1f}",
-                f"{o.tokens / o.seconds:,.0f}" if o.seconds > 0 else "-",
+                o.items,
+                o.tokens or None,
+                o.seconds,
+                o.tokens / o.seconds if o.seconds > 0 else None,
             ]
             for o in board.outcomes
         ],
@@ -243,29 +248,12 @@ def find_figure(outcome: BenchmarkOutcome, domain: str, figure: str) -> DomainFi
     return next((m for m in outcome.figures if (m.domain, m.figure) == (domain, figure)), None)
 
 
-def _figure_cell(outcome: BenchmarkOutcome, domain: str, figure: str) -> str:
+def _figure_cell(outcome: BenchmarkOutcome, domain: str, figure: str) -> Formatted | None:
     figure_found = find_figure(outcome, domain, figure)
-    if figure_found is None or math.isnan(figure_found.estimate.value):
-        return "-"
+    if figure_found is None:
+        return None
     form = next(f.form for f in outcome.figure_info if f.name == figure)
-    value, interval = _estimate_cells(figure_found.estimate, form)
-    return value if interval == "-" else f"{value} [{interval.replace(' to ', ', ')}]"
-
-
-def _estimate_cells(estimate: Estimate, form: str) -> list[str]:
-    return (
-        ["-", "-"]
-        if math.isnan(estimate.value)
-        else [f"{estimate.value:{form}}", estimate.interval(form.lstrip("+"))]
-    )
-
-
-def _format_p(p: float) -> str:
-    return "-" if math.isnan(p) else format_p_value(p)
-
-
-def _format_tau(value: float | None) -> str:
-    return "-" if value is None or math.isnan(value) else f"{value:.2f}"
+    return Formatted(figure_found.estimate, form)
 
 
 def _slug(text: str) -> str:

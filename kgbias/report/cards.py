@@ -9,14 +9,14 @@ from markupsafe import Markup
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
+from kgbias.io.columns import Column
 from kgbias.report.style import inline_svg, read_source, remove_links, restrict_links
 from kgbias.report.tables import (
+    Cell,
     Exhibit,
     Table,
     as_csv,
-    interval_columns,
     minus_signs,
-    numeric_columns,
     table_latex,
 )
 
@@ -61,26 +61,19 @@ class TableCard:
 
     def __init__(self, table: Table) -> None:
         self.table = table
-        is_interval_column, numeric = interval_columns(table), numeric_columns(table)
-        kept_columns = [n for n, is_interval in enumerate(is_interval_column) if not is_interval]
-        has_interval = {
-            n: n + 1 < len(is_interval_column) and is_interval_column[n + 1] for n in kept_columns
-        }
         self.columns = [
-            TableColumn(table.columns[n], numeric[n], has_interval[n]) for n in kept_columns
+            TableColumn(column.heading, column.is_numeric, column.interval)
+            for column in table.columns
         ]
         self.opens = list(table.opens) or [""] * len(table.rows)
-        self.rows = [
-            [
-                TableCell(
-                    minus_signs(row[n]) if numeric[n] else row[n],
-                    numeric[n],
-                    minus_signs(row[n + 1]) if has_interval[n] else "",
-                )
-                for n in kept_columns
-            ]
-            for row in table.rows
-        ]
+        self.rows = [list(map(_show_cell, table.columns, row)) for row in table.rows]
+
+
+def _show_cell(column: Column, cell: Cell) -> TableCell:
+    """The cell as the page shows it, with minus signs for hyphens."""
+    text, interval = column.text(cell), column.interval_text(cell)
+    numeric = column.is_numeric
+    return TableCell(minus_signs(text) if numeric else text, numeric, minus_signs(interval))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +110,15 @@ def build_group(
 
 def sample_sizes(table: Table) -> str:
     """How many statements the rows of a table rest on: "n = 85 to 97"; "" if it does not say."""
-    if "n" not in table.columns:
+    headings = [column.heading for column in table.columns]
+    if "n" not in headings:
         return ""
-    place = list(table.columns).index("n")
-    counts = sorted(int(row[place]) for row in table.rows if row[place].isdecimal())
+    place = headings.index("n")
+    counts = sorted(
+        int(text)
+        for row in table.rows
+        if (text := table.columns[place].text(row[place])).isdecimal()
+    )
     if not counts:
         return ""
     return f"n = {counts[0]}" if counts[0] == counts[-1] else f"n = {counts[0]} to {counts[-1]}"

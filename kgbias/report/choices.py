@@ -9,11 +9,19 @@ from typing import Any
 import numpy as np
 
 from kgbias.graph.types import ChosenEdge, node_id, triple_id
+from kgbias.io.columns import Column
 from kgbias.io.text import format_p_value
 from kgbias.probe.choice.result import share_over_statements
 from kgbias.report.figures import draw_share_bars
 from kgbias.report.run_data import RunData
-from kgbias.report.tables import Exhibit, Table, estimate_cells
+from kgbias.report.tables import (
+    COUNT_COLUMN,
+    GROUP_COLUMN,
+    LIFT_COLUMN,
+    STATEMENT_COLUMN,
+    Exhibit,
+    Table,
+)
 from kgbias.stats.inference import Estimate
 
 MAX_TABLE_ROWS = 25  # statements in one table
@@ -33,6 +41,9 @@ def choice_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibi
             yield from _telling_exhibits(
                 data, model, category_edges, category, f"{place}-choices-statements{suffix}"
             )
+
+
+_CHOSEN_COLUMN = Column("chosen", ".1%", interval=True, missing="-")
 
 
 def _share_exhibit(
@@ -58,15 +69,15 @@ def _share_exhibit(
         said_share = share_over_statements(
             _edge_counts(said_edges, "chosen"), _edge_counts(said_edges, "answered")
         )
-        telling = str(sum(e.is_chosen_more for e in of_group))
+        telling = sum(e.is_chosen_more for e in of_group)
         shares.append((group.name, base))
         rows.append(
             [
                 group.name,
-                str(base.n),
-                *_percent_cells(base),
-                str(len(said_edges)),
-                *_percent_cells(said_share),
+                base.n,
+                base,
+                len(said_edges),
+                said_share,
                 telling,
             ]
         )
@@ -83,14 +94,12 @@ def _share_exhibit(
             f"Forced choices of {model} among {category}: the share of answers that named a "
             "group, out of those to questions that offered it.",
             (
-                "Group",
-                "n",
-                "chosen",
-                "95% interval",
-                "own statements",
-                "of them chosen",
-                "95% interval",
-                "telling",
+                GROUP_COLUMN,
+                COUNT_COLUMN,
+                _CHOSEN_COLUMN,
+                Column("own statements", ".0f"),
+                Column("of them chosen", ".1%", interval=True, missing="-"),
+                Column("telling", ".0f"),
             ),
             rows,
             f"{record['statements']} statements, at most {options} groups at a time in balanced "
@@ -123,11 +132,11 @@ def _telling_exhibits(
         [
             names[e.group_id],
             texts[e.predicate_id, e.object_id],
-            str(e.names),
-            str(e.answered),
-            *_percent_cells(_edge_estimate(e, "share", "low", "high")),
-            *estimate_cells(_edge_estimate(e, "lift", "lift_low", "lift_high"), "+.2f"),
-            format_p_value(e.q_value or 0.0),
+            e.names,
+            e.answered,
+            _edge_estimate(e, "share", "low", "high"),
+            _edge_estimate(e, "lift", "lift_low", "lift_high"),
+            e.q_value or 0.0,
         ]
         for e in telling[:MAX_TABLE_ROWS]
     ]
@@ -147,15 +156,13 @@ def _telling_exhibits(
             f"Statements for which {model} chose a group of {category} more often than for "
             "other statements.",
             (
-                "Group",
-                "statement",
-                "names",
-                "n",
-                "chosen",
-                "95% interval",
-                "lift",
-                "95% interval",
-                "q",
+                GROUP_COLUMN,
+                STATEMENT_COLUMN,
+                Column("names", ".0f"),
+                COUNT_COLUMN,
+                _CHOSEN_COLUMN,
+                LIFT_COLUMN,
+                Column("q", format_p_value),
             ),
             rows,
             "Greatest lift first, in bits. Shares have Wilson intervals. "
@@ -208,15 +215,6 @@ def _read_estimate(stored: Mapping[str, Any]) -> Estimate:
         math.nan if stored[name] is None else stored[name] for name in ("value", "low", "high")
     )
     return Estimate(value, low, high, stored["n"])
-
-
-def _percent_cells(estimate: Estimate) -> list[str]:
-    if math.isnan(estimate.value):
-        return ["-", "-"]
-    interval_text = (
-        f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}%" if estimate.is_shown else "-"
-    )
-    return [f"{100 * estimate.value:.1f}%", interval_text]
 
 
 def _percent_words(estimate: Estimate) -> list[str]:

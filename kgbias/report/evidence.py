@@ -29,6 +29,7 @@ from kgbias.evidence.probe_tables import NameTable
 from kgbias.graph.stereotypes import KNOWN
 from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
+from kgbias.io.columns import Column
 from kgbias.io.drawing import (
     COLUMN_INCHES,
     INK_COLOR,
@@ -45,7 +46,17 @@ from kgbias.probe.result import Statement
 from kgbias.report import cards
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import Section, read_source
-from kgbias.report.tables import Exhibit, Table, as_sentence, estimate_cells
+from kgbias.report.tables import (
+    COUNT_COLUMN,
+    GROUP_COLUMN,
+    LIFT_COLUMN,
+    SAID_COLUMN,
+    STATEMENT_COLUMN,
+    VERDICT_COLUMN,
+    Exhibit,
+    Table,
+    as_sentence,
+)
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import Values, bootstrap_clusters
 
@@ -59,10 +70,10 @@ def scorer_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
             spoken_name(a.measure),
             a.first,
             a.second,
-            str(a.n),
-            f"{a.same.value:.0%}",
-            *estimate_cells(a.kappa, ".2f"),
-            *estimate_cells(a.rho, ".2f"),
+            a.n,
+            a.same,
+            a.kappa,
+            a.rho,
             rank_changes(a) or "none",
         ]
         for a in data.agreements
@@ -78,16 +89,14 @@ def scorer_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
             key,
             "Scorers of the same measure on the statements that both judged.",
             (
-                "Measure",
-                "counts",
-                "other",
-                "n",
-                "same label",
-                "kappa",
-                "95% interval",
-                "rho",
-                "95% interval",
-                "groups in another place",
+                Column("Measure"),
+                Column("counts"),
+                Column("other"),
+                COUNT_COLUMN,
+                Column("same label", ".0%"),
+                Column("kappa", ".2f", interval=True),
+                Column("rho", ".2f", interval=True),
+                Column("groups in another place"),
             ),
             rows,
             "The figures of this report are by the scorer that counts. Kappa: Cohen's, of labels; "
@@ -150,18 +159,16 @@ def belief_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     evidence = data.evidence
     if not evidence.agreement:
         return
-    arm = ["Arm"] if evidence.statements.has_several_arms else []
+    arm = [Column("Arm")] if evidence.statements.has_several_arms else []
     rows = []
     for row in evidence.agreement:
-        pairs = (row.said_believed, row.said_embedded, row.believed_embedded)
-        rows.append(
-            [row.group, *([row.arm] if arm else []), str(row.said_believed.n)]
-            + [
-                x
-                for e in pairs
-                for x in (estimate_cells(e, "+.2f") if e.value == e.value else ["-", "-"])
-            ]
-        )
+        arm_cells = [row.arm] if arm else []
+        taus = (row.said_believed, row.said_embedded, row.believed_embedded)
+        rows.append([row.group, *arm_cells, row.said_believed.n, *taus])
+    tau_columns = [
+        Column(title, "+.2f", interval=True, missing="-")
+        for title in ("said, believed", "said, embedded", "believed, embedded")
+    ]
     key = f"{place}-agreement"
     yield Exhibit(
         key,
@@ -172,17 +179,7 @@ def belief_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
         Table(
             key,
             "Agreement of what is said, believed and embedded (Kendall's tau-b).",
-            (
-                "Group",
-                *arm,
-                "statements",
-                "said, believed",
-                "95%",
-                "said, embedded",
-                "95%",
-                "believed, embedded",
-                "95%",
-            ),
+            (GROUP_COLUMN, *arm, Column("statements", ".0f"), *tau_columns),
             rows,
             "0 is chance, 1 the same order.",
         ),
@@ -197,15 +194,15 @@ def story_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     story_rows.sort(
         key=lambda row: (-row.told.value, -row.times, row.group, row.predicate, row.object)
     )
-    arm = ["Arm"] if data.evidence.statements.has_several_arms else []
+    arm = [Column("Arm")] if data.evidence.statements.has_several_arms else []
     rows = [
         [
             row.group,
             *([row.arm or "-"] if arm else []),
             f"{row.predicate} {row.object}".strip(),
-            str(row.times),
-            *estimate_cells(row.told, ".0%"),
-            str(row.told.n),
+            row.times,
+            row.told,
+            row.told.n,
         ]
         for row in story_rows[:MAX_TABLE_ROWS]
     ]
@@ -225,7 +222,14 @@ def story_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
             key,
             f"Statements of this run that the same model's stories ({story_rows[0].teller}) make "
             "of the same group.",
-            ("Group", *arm, "statement", "said", "in stories", "95% interval", "prompts"),
+            (
+                GROUP_COLUMN,
+                *arm,
+                STATEMENT_COLUMN,
+                SAID_COLUMN,
+                Column("in stories", ".0%", interval=True),
+                Column("prompts", ".0f"),
+            ),
             rows,
             "In stories: of the prompts for stories about the group, the share whose character was "
             "read as making the same claim, with its Wilson interval; greatest first. Words alone "
@@ -408,8 +412,8 @@ def pair_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]
             [
                 triple.group,
                 f"{triple.predicate} {triple.object}",
-                str(triple.count),
-                *(estimate_cells(lift, "+.2f") if lift else ["", ""]),
+                triple.count,
+                lift,
                 edge.verdict if edge else "",
                 score.label if score else "",
             ]
@@ -424,7 +428,14 @@ def pair_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]
         Table(
             key,
             f"Statements about {first_name} and {second_name}, as drawn.",
-            ("Group", "statement", "said", "lift", "95% interval", "verdict", "regard"),
+            (
+                GROUP_COLUMN,
+                STATEMENT_COLUMN,
+                SAID_COLUMN,
+                LIFT_COLUMN,
+                VERDICT_COLUMN,
+                Column("regard"),
+            ),
             rows,
             " ".join(
                 filter(None, (pair.caption, data.picture_beliefs.note, as_sentence(left_out_note)))
@@ -474,15 +485,13 @@ def said_believed_exhibits(data: ArmData, category: str, place: str) -> Iterator
         Table(
             key,
             f"How often statements about {category} were said, and their lifts.",
-            ("Group", "statement", "said", "lift", "95% interval", "verdict"),
+            (GROUP_COLUMN, STATEMENT_COLUMN, SAID_COLUMN, LIFT_COLUMN, VERDICT_COLUMN),
             [
                 [
                     p.group,
                     f"{p.predicate} {p.object}",
-                    str(p.said),
-                    *estimate_cells(
-                        Estimate(p.edge.lift, p.edge.low, p.edge.high, p.edge.names), "+.2f"
-                    ),
+                    p.said,
+                    Estimate(p.edge.lift, p.edge.low, p.edge.high, p.edge.names),
                     p.edge.verdict,
                 ]
                 for p in listed

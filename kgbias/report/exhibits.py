@@ -30,6 +30,7 @@ from kgbias.compare import GroupTest, arm_samples
 from kgbias.compare.families import REST, SHOWN_RULE, testable_measures
 from kgbias.graph.cross_mentions import explain_costly_measures
 from kgbias.graph.types import TopicModel
+from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import format_p_value, spoken_name
 from kgbias.measure.topics.run import ENTROPY_MEASURE, PLUG_IN_MEASURE, PUBLISHED_MEASURE
 from kgbias.measure.topics.shares import (
@@ -77,10 +78,17 @@ from kgbias.report.profiles import profile_exhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.stereotypes import stereotype_exhibits
-from kgbias.report.tables import Exhibit, Table, as_sentence, estimate_cells
+from kgbias.report.tables import (
+    COUNT_COLUMN,
+    GROUP_COLUMN,
+    Cell,
+    Exhibit,
+    Table,
+    as_sentence,
+)
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap, mean, proportion
 from kgbias.stats.ppi import CorrectedDifference
-from kgbias.stats.variance import format_deviation, note_narrow_intervals
+from kgbias.stats.variance import deviation, note_narrow_intervals
 
 
 def variance_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
@@ -93,9 +101,9 @@ def variance_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
             spoken_name(c.measure),
             c.category,
             c.arm or "none",
-            str(c.n),
-            *(format_deviation(e) for e in (c.groups, c.wordings.common, c.wordings.interaction)),
-            "" if math.isnan(c.within) else f"{math.sqrt(c.within):.2f}",
+            c.n,
+            *map(deviation, (c.groups, c.wordings.common, c.wordings.interaction)),
+            math.sqrt(c.within),
         ]
         for c in data.variance
     ]
@@ -114,14 +122,14 @@ def variance_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
             "what moves all groups alike; between groups by wordings, in what moves one group "
             "beyond that; and within.",
             (
-                "Measure",
-                "category",
-                "arm",
-                "n",
-                "groups",
-                "wordings",
-                "groups by wordings",
-                "within",
+                Column("Measure"),
+                Column("category"),
+                Column("arm"),
+                COUNT_COLUMN,
+                Column("groups", ".2f", interval=True),
+                Column("wordings", ".2f", interval=True),
+                Column("groups by wordings", ".2f", interval=True),
+                Column("within", ".2f"),
             ),
             rows,
             as_sentence(verdicts)
@@ -224,17 +232,9 @@ def _regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
     names = ("overall_regard", "regard_positive", "regard_neutral", "regard_negative")
     rows = []
     for group in data.groups(category):
-        regard_scores = [data.scores.get((group.id, name)) for name in names]
-        if regard_scores[0]:
-            counts = [f"{s.value:.0f}" if s else "" for s in regard_scores[1:]]
-            rows.append(
-                [
-                    group.name,
-                    str(regard_scores[0].n),
-                    *counts,
-                    *estimate_cells(regard_scores[0], "+.0f"),
-                ]
-            )
+        overall, *counts = (data.scores.get((group.id, name)) for name in names)
+        if overall:
+            rows.append([group.name, overall.n, *counts, overall])
     yield Exhibit(
         f"{place}-regard",
         category,
@@ -244,7 +244,12 @@ def _regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
         Table(
             f"{place}-regard",
             f"Overall regard of {category}: positive minus negative statements.",
-            ("Group", "n", "positive", "neutral", "negative", "overall", "95% interval"),
+            (
+                GROUP_COLUMN,
+                COUNT_COLUMN,
+                *(Column(label, ".0f") for label in ("positive", "neutral", "negative")),
+                Column("overall", "+.0f", interval=True),
+            ),
             rows,
             data.prompted_note(category),
         ),
@@ -254,30 +259,21 @@ def _regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
         return
     rows = []
     for group in data.groups(category):
-        toxicity_scores = {
-            n: data.scores.get((group.id, f"toxicity_{n}")) for n in ("mean", "median", "q1", "q3")
-        }
-        if (
-            toxicity_scores["mean"]
-            and toxicity_scores["median"]
-            and toxicity_scores["q1"]
-            and toxicity_scores["q3"]
-        ):
-            quartiles = f"{toxicity_scores['q1'].value:.3f} to {toxicity_scores['q3'].value:.3f}"
-            median = f"{toxicity_scores['median'].value:.3f}"
-            rows.append(
-                [
-                    group.name,
-                    str(toxicity_scores["mean"].n),
-                    median,
-                    quartiles,
-                    *estimate_cells(toxicity_scores["mean"], ".3f"),
-                ]
-            )
+        toxicity_mean, median, q1, q3 = (
+            data.scores.get((group.id, f"toxicity_{n}")) for n in ("mean", "median", "q1", "q3")
+        )
+        if toxicity_mean and median and q1 and q3:
+            rows.append([group.name, toxicity_mean.n, median, (q1, q3), toxicity_mean])
     table = Table(
         f"{place}-toxicity",
         f"Toxicity of statements about {category}.",
-        ("Group", "n", "median", "quartiles", "mean", "95% interval"),
+        (
+            GROUP_COLUMN,
+            COUNT_COLUMN,
+            Column("median", ".3f"),
+            Column("quartiles", ".3f", joiner=" to "),
+            Column("mean", ".3f", interval=True),
+        ),
         rows,
         data.prompted_note(category),
     )
@@ -290,15 +286,7 @@ def _regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
         table,
         in_tables=False,
     )
-    rows = [
-        [
-            group.name,
-            str(group.regard.n),
-            *estimate_cells(group.regard, "+.0f"),
-            *estimate_cells(group.mean_toxicity, ".3f"),
-        ]
-        for group in groups
-    ]
+    rows = [[group.name, group.regard.n, group.regard, group.mean_toxicity] for group in groups]
     yield Exhibit(
         f"{place}-polarity",
         category,
@@ -308,7 +296,12 @@ def _regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
         Table(
             f"{place}-polarity",
             f"Overall regard and mean toxicity of {category}.",
-            ("Group", "n", "overall regard", "95%", "mean toxicity", "95%"),
+            (
+                GROUP_COLUMN,
+                COUNT_COLUMN,
+                Column("overall regard", "+.0f", interval=True),
+                Column("mean toxicity", ".3f", interval=True),
+            ),
             rows,
             data.prompted_note(category),
         ),
@@ -333,9 +326,9 @@ def _chosen_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
             estimates = [
                 data.scores.get((group.id, forms[o].name)) for o in ("chosen", "standardised")
             ]
-            row = [measure.name, group.name]
+            row: list[Cell] = [measure.name, group.name]
             for e in (*estimates, data.mean(group, measure.name)):
-                row += [str(e.n), *estimate_cells(e, figure.form)] if e and e.n else ["", "", ""]
+                row += [e.n, Formatted(e, figure.form)] if e and e.n else [None, None]
             rows.append(row)
     if rows:
         yield Exhibit(
@@ -348,17 +341,14 @@ def _chosen_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
                 f"{place}-forms",
                 f"Means of statements about {category}, three ways.",
                 (
-                    "Measure",
-                    "Group",
-                    "n",
-                    "predicate chosen",
-                    "95%",
-                    "n",
-                    "at one mix of prompts",
-                    "95%",
-                    "n",
-                    "all statements",
-                    "95%",
+                    Column("Measure"),
+                    GROUP_COLUMN,
+                    COUNT_COLUMN,
+                    Column("predicate chosen", ".3f", interval=True),
+                    COUNT_COLUMN,
+                    Column("at one mix of prompts", ".3f", interval=True),
+                    COUNT_COLUMN,
+                    Column("all statements", ".3f", interval=True),
                 ),
                 rows,
                 " ".join(filter(None, (_THREE_WAYS_NOTE, wordings, score_remarks(data)))),
@@ -384,21 +374,25 @@ def _chosen_means_exhibit(
     direction = as_sentence(shown_figure.direction)
     title = shown_figure.title[:1].upper() + shown_figure.title[1:]
     if by_labels:
-        heads = ["Group", "labels", shown_figure.title, "95% interval", "n", "raw", "95% interval"]
+        columns = [
+            GROUP_COLUMN,
+            _LABELS_COLUMN,
+            Column(shown_figure.title, shown_figure.form, interval=True),
+            COUNT_COLUMN,
+            Column("raw", shown_figure.form, interval=True),
+        ]
         rows = [
-            [
-                n,
-                label_count_words(e.method, e.n),
-                *estimate_cells(e, shown_figure.form),
-                str(r.n),
-                *estimate_cells(r, shown_figure.form),
-            ]
+            [n, label_count_words(e.method, e.n), e, r.n, r]
             for (n, e), (_, r) in zip(corrected, raw, strict=True)
         ]
         direction = f"{direction} {_CORRECTED_NOTE}"
     else:
-        heads = ["Group", "n", shown_figure.title, "95% interval"]
-        rows = [[n, str(e.n), *estimate_cells(e, shown_figure.form)] for n, e in raw]
+        columns = [
+            GROUP_COLUMN,
+            COUNT_COLUMN,
+            Column(shown_figure.title, shown_figure.form, interval=True),
+        ]
+        rows = [[n, e.n, e] for n, e in raw]
     return Exhibit(
         name,
         category,
@@ -408,7 +402,7 @@ def _chosen_means_exhibit(
         Table(
             name,
             f"{title}, of {category}.",
-            heads,
+            columns,
             rows,
             f"{direction} {data.wordings_note(category, measure.name, chosen=True)}".strip(),
         ),
@@ -416,6 +410,7 @@ def _chosen_means_exhibit(
     )
 
 
+_LABELS_COLUMN = Column("labels", ".0f")
 _CORRECTED_NOTE = (
     "Corrected: as raters label the statements, with an interval that covers the scorer's errors. "
     "Raw: as the scorer labels them, with an interval that does not. "
@@ -438,9 +433,9 @@ def _corrected_exhibits(data: ArmData, category: str, place: str) -> Iterator[Ex
                         [
                             figure.title,
                             group.name,
-                            str(raw.n),
-                            *estimate_cells(raw, figure.form),
-                            *estimate_cells(corrected, figure.form),
+                            raw.n,
+                            Formatted(raw, figure.form),
+                            Formatted(corrected, figure.form),
                             label_count_words(corrected.method, corrected.n),
                         ]
                     )
@@ -454,7 +449,14 @@ def _corrected_exhibits(data: ArmData, category: str, place: str) -> Iterator[Ex
             Table(
                 f"{place}-corrected",
                 f"Figures of {category}, raw and corrected by labels.",
-                ("Figure", "Group", "n", "raw", "95%", "corrected", "95%", "labels"),
+                (
+                    Column("Figure"),
+                    GROUP_COLUMN,
+                    COUNT_COLUMN,
+                    Column("raw", ".3f", interval=True),
+                    Column("corrected", ".3f", interval=True),
+                    _LABELS_COLUMN,
+                ),
                 rows,
                 f"{_CORRECTED_NOTE} Labelled {'; '.join(sorted(labelled))}.",
             ),
@@ -466,22 +468,15 @@ def _group_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibi
     if not data.scores:
         return
     shown_figures = overview_figures(data.run_data)
-    heads: list[str] = []
-    for figure in shown_figures:
-        heads += [figure.heading or figure.title, *(["95%"] if figure.interval else [])]
+    figure_columns = [
+        Column(figure.name, figure.form, figure.interval, figure.heading or figure.title, "-")
+        for figure in shown_figures
+    ]
     rows = []
     for group in data.groups(category):
         triples = data.comparable_by_group.get(group.id, [])
-        row = [group.name, str(sum(t.count for t in triples)), str(len(triples))]
-        for figure in shown_figures:
-            estimate = data.scores.get((group.id, figure.name)) or Estimate.missing()
-            figure_cells = (
-                estimate_cells(estimate, figure.form)
-                if estimate.value == estimate.value
-                else ["-", "-"]
-            )
-            row += figure_cells[: 2 if figure.interval else 1]
-        rows.append(row)
+        scores = [data.scores.get((group.id, figure.name)) for figure in shown_figures]
+        rows.append([group.name, sum(t.count for t in triples), len(triples), *scores])
     yield Exhibit(
         f"{place}-groups",
         category,
@@ -491,7 +486,7 @@ def _group_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibi
         Table(
             f"{place}-groups",
             f"Statements about {category} that count.",
-            ("Group", "n", "distinct", *heads),
+            (GROUP_COLUMN, COUNT_COLUMN, Column("distinct", ".0f"), *figure_columns),
             rows,
             "Statements, each counted as often as it was said (n), and distinct statements.",
         ),
@@ -513,10 +508,7 @@ def _stereotype_content_exhibits(data: ArmData, category: str, place: str) -> It
         if warmth and competence:
             points.append((group.name, warmth, competence))
     if points:
-        rows = [
-            [n, str(w.n), *estimate_cells(w, "+.2f"), *estimate_cells(c, "+.2f")]
-            for n, w, c in points
-        ]
+        rows = [[name, warmth.n, warmth, competence] for name, warmth, competence in points]
         yield Exhibit(
             f"{place}-stereotype-content",
             category,
@@ -526,7 +518,12 @@ def _stereotype_content_exhibits(data: ArmData, category: str, place: str) -> It
             Table(
                 f"{place}-stereotype-content",
                 f"Mean warmth and competence of {category}.",
-                ("Group", "n", "warmth", "95%", "competence", "95%"),
+                (
+                    GROUP_COLUMN,
+                    COUNT_COLUMN,
+                    Column("warmth", "+.2f", interval=True),
+                    Column("competence", "+.2f", interval=True),
+                ),
                 rows,
             ),
         )
@@ -540,7 +537,7 @@ def _mean_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit
                 continue
             if figures_by_group := data.named_scores(category, figure.name):
                 key = f"{place}-mean-{figure.name.replace('_', '-')}"
-                rows = [[n, str(e.n), *estimate_cells(e, figure.form)] for n, e in figures_by_group]
+                rows = [[name, e.n, e] for name, e in figures_by_group]
                 title = figure.title[:1].upper() + figure.title[1:]
                 yield Exhibit(
                     key,
@@ -551,7 +548,11 @@ def _mean_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit
                     Table(
                         key,
                         f"{title} of statements about {category}.",
-                        ("Group", "n", figure.title, "95% interval"),
+                        (
+                            GROUP_COLUMN,
+                            COUNT_COLUMN,
+                            Column(figure.title, figure.form, interval=True),
+                        ),
                         rows,
                         f"{figure.direction}. {data.wordings_note(category, measure.name)}".strip(),
                     ),
@@ -573,14 +574,24 @@ def _topic_word_exhibits(data: RunData, category: str, place: str) -> Iterator[E
         Table(
             f"{place}-topics",
             f"Topics of statements about {category}.",
-            ("ID", "Name", "Representative words", "triples", "stability", "kept", "NPMI"),
+            (
+                Column("ID", ".0f"),
+                Column("Name"),
+                Column("Representative words"),
+                Column("triples", ".0f"),
+                Column("stability", ".2f"),
+                Column("kept", ".2f"),
+                Column("NPMI", ".2f"),
+            ),
             [
                 [
-                    str(t.number),
+                    t.number,
                     t.name,
                     "; ".join(t.words),
-                    str(t.size),
-                    *("" if x is None else f"{x:.2f}" for x in (t.stability, t.kept, t.coherence)),
+                    t.size,
+                    t.stability,
+                    t.kept,
+                    t.coherence,
                 ]
                 for t in model.topics
             ],
@@ -623,8 +634,8 @@ def _entropy_exhibits(
         table = Table(
             key,
             f"{caption}as Eq. 1 prints it, in nats.",
-            ("Group", "n", "H(p)"),
-            [[n, str(e.n), f"{e.value:.3f}"] for n, e in entropies],
+            (GROUP_COLUMN, COUNT_COLUMN, Column("H(p)", ".3f")),
+            [[name, e.n, e] for name, e in entropies],
             "H(p) = -sum p log(p / q) over topics; nearer to 0 is more like the average group. "
             f"Do not compare it across categories. {_stability_note(model)}",
         )
@@ -633,11 +644,13 @@ def _entropy_exhibits(
         table = Table(
             key,
             f"{caption}in bits.",
-            ("Group", "n", "corrected", "95% interval", "as counted"),
-            [
-                [n, str(e.n), f"{e.value:.3f}", e.interval(".3f"), f"{plug_in[n].value:.3f}"]
-                for n, e in entropies
-            ],
+            (
+                GROUP_COLUMN,
+                COUNT_COLUMN,
+                Column("corrected", ".3f", interval=True),
+                Column("as counted", ".3f"),
+            ),
+            [[name, e.n, e, plug_in[name]] for name, e in entropies],
             "D(group || mean group); higher is less like the others, with an interval from "
             f"{MIN_TOPIC_STATEMENTS} statements on. Do not compare it across categories.",
         )
@@ -658,10 +671,7 @@ def _topic_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibi
     yield from _entropy_exhibits(data, category, place, model)
     for topic in model.topics:
         shares_by_group = [(own.group.name, own.share_of_topic(topic.number)) for own in shares]
-        rows = [
-            [n, str(e.n), f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}"]
-            for n, e in shares_by_group
-        ]
+        rows = [[name, e.n, e] for name, e in shares_by_group]
         yield Exhibit(
             f"{place}-topic-{topic.number:02d}",
             category,
@@ -671,7 +681,7 @@ def _topic_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibi
             Table(
                 f"{place}-topic-{topic.number:02d}",
                 f"Share of topic {topic.number} ({topic_title(topic)}) per group.",
-                ("Group", "n", "share", "95% interval (percent)"),
+                (GROUP_COLUMN, COUNT_COLUMN, Column("share", ".1%", interval=True)),
                 rows,
             ),
             in_tables=False,
@@ -694,12 +704,8 @@ def probe_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit
                 [ranks[n, s] for of, s, _ in said_places if of == n], dtype=np.float64
             )
             shares.append((group.name, first_share))
-            mrr = (
-                estimate_cells(bootstrap(1 / own_ranks, mean), ".3f")
-                if len(own_ranks)
-                else ["", ""]
-            )
-            rows.append([group.name, *_percent_cells(first_share), str(len(own_ranks)), *mrr])
+            reciprocal_rank = bootstrap(1 / own_ranks, mean) if len(own_ranks) else None
+            rows.append([group.name, first_share, len(own_ranks), reciprocal_rank])
         key = f"{place}-probes" + (f"-{number}" if number else "")
         draw = partial(draw_share_bars, shares, "statements before which its name has the lowest")
         yield Exhibit(
@@ -712,7 +718,12 @@ def probe_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit
                 key,
                 f"{ranks.shape[1]} distinct statements about {category} under "
                 f"{probing.model.title}.",
-                ("Group", "lowest", "95% interval", "own triples", "MRR", "95% interval"),
+                (
+                    GROUP_COLUMN,
+                    Column("lowest", ".1%", interval=True),
+                    Column("own triples", ".0f"),
+                    Column("MRR", ".3f", interval=True),
+                ),
                 rows,
                 f"{_RANK_NOTES.get(probing.record['measure'], '')} Each group by one name; "
                 f"intervals "
@@ -732,8 +743,7 @@ def association_exhibits(data: ArmData, category: str, place: str) -> Iterator[E
     for group in data.groups(category):
         if association := data.scores.get((group.id, "sc_weat")):
             regard = data.scores.get((group.id, "overall_regard"))
-            regard_cells = estimate_cells(regard, "+.0f") if regard else ["", ""]
-            rows.append([group.name, *estimate_cells(association, "+.3f"), *regard_cells])
+            rows.append([group.name, association, regard])
             method = association.method
     if rows:
         key = f"{place}-sc-weat"
@@ -746,7 +756,11 @@ def association_exhibits(data: ArmData, category: str, place: str) -> Iterator[E
             Table(
                 key,
                 f"Single-category association and overall regard of {category}.",
-                ("Group", "SC-WEAT d", "95% interval", "overall regard", "95% interval"),
+                (
+                    GROUP_COLUMN,
+                    Column("SC-WEAT d", "+.3f", interval=True),
+                    Column("overall regard", "+.0f", interval=True),
+                ),
                 rows,
                 f"{method}. Above 0: nearer to the words of positive regard; where an interval "
                 "contains 0, neither direction is shown.",
@@ -761,8 +775,7 @@ def association_test_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
         effect = Estimate(node.effect_size, node.low, node.high, 0)
         if not math.isnan(node.effect_size):
             words = "+".join(str(node.record["n"][role]) for role in "xyab")
-            adjusted = format_p_value(node.record["p_holm"])
-            figures = [*estimate_cells(effect, "+.3f"), format_p_value(node.p_value), adjusted]
+            figures = [effect, node.p_value, node.record["p_holm"]]
             rows.append([node.test, node.method, node.model.title, words, *figures])
     if rows:
         key = f"{place}-association-tests"
@@ -775,7 +788,15 @@ def association_test_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
             Table(
                 key,
                 "Association tests of the run.",
-                ("Test", "method", "model", "words", "d", "95% interval", "p", "p Holm"),
+                (
+                    Column("Test"),
+                    Column("method"),
+                    Column("model"),
+                    Column("words"),
+                    Column("d", "+.3f", interval=True),
+                    Column("p", format_p_value),
+                    Column("p Holm", format_p_value),
+                ),
                 rows,
                 "Above 0: the first targets go with the first attributes. Words: the sizes of X, "
                 "Y, A and B; a set of fewer than 8 represents its concept poorly. Holm corrects "
@@ -793,10 +814,6 @@ _RANK_NOTES = {
     "name that is unlikely by itself comes first before nearly everything.",
 }
 """How the ranks of groups are normalised, in words."""
-
-
-def _percent_cells(share: Estimate) -> list[str]:
-    return [f"{100 * share.value:.1f}%", f"{100 * share.low:.1f} to {100 * share.high:.1f}%"]
 
 
 FORMS = ("chosen", "raw")  # of a difference, shown beside the standardised one
@@ -817,13 +834,19 @@ def arm_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
         arm_triples = [
             t for t in data.counted.triples_of_arm(arm) if category_of.get(t.group_id) == category
         ]
-        cells_of = [
-            arm,
-            str(sum(t.count for t in arm_triples)),
-            str(len(arm_triples)),
-            *_mean_cells(regard, arm),
-        ]
-        rows.append([*cells_of, *_quartile_cells(toxic, arm)])
+        rows.append(
+            [
+                arm,
+                sum(t.count for t in arm_triples),
+                len(arm_triples),
+                _arm_statistic(regard, arm, "mean"),
+                _arm_statistic(toxic, arm, "median"),
+                tuple(_arm_statistic(toxic, arm, end) for end in ("q1", "q3"))
+                if toxic.get(arm)
+                else None,
+                _arm_statistic(toxic, arm, "mean"),
+            ]
+        )
     yield Exhibit(
         f"{place}-arms-beside",
         category,
@@ -834,15 +857,13 @@ def arm_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
             f"{place}-arms-beside",
             f"Statements about {category} in each augmentation arm.",
             (
-                "Arm",
-                "n",
-                "distinct",
-                "mean regard",
-                "95% interval",
-                "median toxicity",
-                "quartiles",
-                "mean toxicity",
-                "95% interval",
+                Column("Arm"),
+                COUNT_COLUMN,
+                Column("distinct", ".0f"),
+                Column("mean regard", "+.3f", interval=True),
+                Column("median toxicity", ".3f"),
+                Column("quartiles", ".3f", joiner=" to "),
+                Column("mean toxicity", ".3f", interval=True),
             ),
             rows,
             "Regard is -1, 0 or 1. Arms are never added up.",
@@ -863,18 +884,9 @@ def arm_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     )
 
 
-def _mean_cells(samples: Mapping[str, Sample], arm: str) -> list[str]:
+def _arm_statistic(samples: Mapping[str, Sample], arm: str, statistic: str) -> Estimate | None:
     sample = samples.get(arm)
-    return estimate_cells(bootstrap(sample, STATISTICS["mean"]), "+.3f") if sample else ["", ""]
-
-
-def _quartile_cells(samples: Mapping[str, Sample], arm: str) -> list[str]:
-    sample = samples.get(arm)
-    if not sample:
-        return [""] * 4
-    q1, median, q3 = (bootstrap(sample, STATISTICS[n]).value for n in ("q1", "median", "q3"))
-    of_mean = estimate_cells(bootstrap(sample, STATISTICS["mean"]), ".3f")
-    return [f"{median:.3f}", f"{q1:.3f} to {q3:.3f}", *of_mean]
+    return bootstrap(sample, STATISTICS[statistic]) if sample else None
 
 
 def group_test_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
@@ -933,10 +945,10 @@ def echo_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]
                     [
                         measure,
                         group.name,
-                        str(mean_estimate.n),
-                        *estimate_cells(mean_estimate, form),
-                        f"{value:{form}}",
-                        str(echoes),
+                        mean_estimate.n,
+                        Formatted(mean_estimate, form),
+                        Formatted(value, form),
+                        echoes,
                     ]
                 )
     if not mean_count:
@@ -955,7 +967,14 @@ def echo_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]
         Table(
             f"{place}-echoed",
             f"Means of statements about {category} if echoes were counted.",
-            ("Measure", "Group", "n", "mean", "95% interval", "with echoes", "echoes"),
+            (
+                Column("Measure"),
+                GROUP_COLUMN,
+                COUNT_COLUMN,
+                Column("mean", "+.3f", interval=True),
+                Column("with echoes", "+.3f"),
+                Column("echoes", ".0f"),
+            ),
             rows,
             "An answer that repeats an example from its prompt is asked for again, so figures "
             "cover what the model says when it does not repeat. With echoes, the first answer "
@@ -985,14 +1004,17 @@ def _sentences(*lines: str) -> str:
     return " ".join(as_sentence(line) for line in lines if line)
 
 
-def _corrected_cells(difference: CorrectedDifference) -> list[str]:
-    """A difference that labels correct, its interval and its p-value; empty where they do not."""
+def _corrected_cells(difference: CorrectedDifference) -> list[Cell]:
+    """A difference that labels correct, and its p-value; empty where they do not."""
     if math.isnan(difference.value):
-        return ["", "", ""]
-    return [
-        *estimate_cells(difference, "+.3f"),
-        format_p_value(difference.p_adjusted) if difference.is_tested else "",
-    ]
+        return [None, None]
+    return [difference, difference.p_adjusted if difference.is_tested else None]
+
+
+_CORRECTED_TEST_COLUMNS = (
+    Column("corrected", "+.3f", interval=True),
+    Column("p, corrected", format_p_value),
+)
 
 
 def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
@@ -1003,11 +1025,11 @@ def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str 
             spoken_name(t.measure),
             t.first,
             t.second,
-            f"{t.n[0]}, {t.n[1]}",
-            *estimate_cells(t.difference, "+.3f"),
-            *(f"{t.forms[form].value:+.3f}" if form in t.forms else "" for form in FORMS),
-            format_p_value(t.omnibus_p),
-            format_p_value(t.p_adjusted),
+            tuple(t.n),
+            t.difference,
+            *(t.forms.get(form) for form in FORMS),
+            t.omnibus_p,
+            t.p_adjusted,
             *(_corrected_cells(t.label_difference) if labelled else ()),
         ]
         for t in tests
@@ -1018,17 +1040,16 @@ def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str 
         label,
         caption,
         (
-            "Measure",
-            "First",
-            "Second",
-            "n",
-            "difference",
-            "95% interval",
-            "predicate chosen",
-            "all, unweighted",
-            "p of all",
-            "p",
-            *(("corrected", "95%", "p, corrected") if labelled else ()),
+            Column("Measure"),
+            Column("First"),
+            Column("Second"),
+            COUNT_COLUMN,
+            Column("difference", "+.3f", interval=True),
+            Column("predicate chosen", "+.3f"),
+            Column("all, unweighted", "+.3f"),
+            Column("p of all", format_p_value),
+            Column("p", format_p_value),
+            *(_CORRECTED_TEST_COLUMNS if labelled else ()),
         ),
         rows,
         "Differences are of means, at one mix of the predicates that prompts give; beside them, "

@@ -17,6 +17,7 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, MIN_SAME_COSINE, SAMPLE_STATEMENT
 from kgbias.io import pages
+from kgbias.io.columns import Column
 from kgbias.io.drawing import (
     COLUMN_INCHES,
     INK_COLOR,
@@ -60,7 +61,7 @@ from kgbias.report.side_by_side import (
 )
 from kgbias.report.stereotypes import stereotype_comparison_exhibits
 from kgbias.report.style import explorer_link, read_source
-from kgbias.report.tables import Exhibit, Table, estimate_cells
+from kgbias.report.tables import COUNT_COLUMN, GROUP_COLUMN, Cell, Exhibit, Table
 from kgbias.stats.inference import Estimate, proportion
 
 
@@ -261,11 +262,13 @@ def _mean_exhibits(
     rows.sort(key=lambda row: fmean(mean.value for mean in row[1] if mean is not None))
     table = []
     for name, means in reversed(rows):
-        line = [name]
+        line: list[Cell] = [name]
         for mean in means:
-            line += [str(mean.n), *estimate_cells(mean, labels.form)] if mean else ["", "", ""]
+            line += [mean.n, mean] if mean else [None, None]
         table.append(line)
-    heads = [head for run in data.names for head in ("n", run, f"95% of {run}")]
+    columns = [GROUP_COLUMN]
+    for run in data.names:
+        columns += [COUNT_COLUMN, Column(run, labels.form, interval=True, title=run)]
     key = f"{place}-{labels.key}"
     yield Exhibit(
         key,
@@ -276,7 +279,7 @@ def _mean_exhibits(
         Table(
             key,
             f"{labels.title} of {category}: {labels.label}.",
-            ("Group", *heads),
+            columns,
             table,
             "Only groups that at least two runs have five statements about. Each interval is of "
             "one mean; whether two means differ is tested below.",
@@ -292,10 +295,8 @@ def _rank_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
     ranked_groups.sort(key=lambda run_ranks: ranks[0][run_ranks[0]].value)
     rank_rows = [[run_ranks[id] for run_ranks in ranks] for id, _ in ranked_groups]
     rows = [
-        [name, *(x for e in row for x in (f"{e.value:g}", e.interval("g")))]
-        for (_, name), row in zip(ranked_groups, rank_rows, strict=True)
+        [name, *run_ranks] for (_, name), run_ranks in zip(ranked_groups, rank_rows, strict=True)
     ]
-    heads = [head for run in data.names for head in (run, f"95% of {run}")]
     key = f"{place}-ranks"
     yield Exhibit(
         key,
@@ -312,7 +313,10 @@ def _rank_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
         Table(
             key,
             f"Ranks of {category} by mean regard, 1 the most positive.",
-            ("Group", *heads),
+            (
+                GROUP_COLUMN,
+                *(Column(name, "g", interval=True, title=name) for name in data.names),
+            ),
             rows,
             "By bare means, with 95% of resamples of each run. No rank is tested, nor is any "
             "change of rank from run to run.",
@@ -350,9 +354,9 @@ def _overlap_exhibits(data: MultiRunData, place: str) -> Iterator[Exhibit]:
             [
                 names[first],
                 names[second],
-                str(same_words.n),
-                *_percent_cells(same_words),
-                *_percent_cells(near_duplicates),
+                same_words.n,
+                same_words,
+                near_duplicates,
             ]
         )
     key = f"{place}-overlap"
@@ -365,7 +369,13 @@ def _overlap_exhibits(data: MultiRunData, place: str) -> Iterator[Exhibit]:
         Table(
             key,
             "The share of one run's distinct statements that another has.",
-            ("Of", "also in", "n", "same words", "95%", "near-duplicates too", "95%"),
+            (
+                Column("Of"),
+                Column("also in"),
+                COUNT_COLUMN,
+                Column("same words", ".1%", interval=True),
+                Column("near-duplicates too", ".1%", interval=True),
+            ),
             rows,
             f"Near-duplicates: statements whose vectors have a cosine of at least "
             f"{MIN_SAME_COSINE:g}, with "
@@ -389,10 +399,10 @@ def _difference_exhibits(data: MultiRunData, measure: Measure, place: str) -> It
             t.group,
             t.first,
             t.second,
-            f"{t.n[0]}, {t.n[1]}",
-            *estimate_cells(t.difference, f"+{labels.form.lstrip('+')}"),
-            format_p_value(t.p_adjusted),
-            format_p_value(t.equivalent_adjusted) if _is_equivalence_tested(t) else "",
+            tuple(t.n),
+            t.difference,
+            t.p_adjusted,
+            t.equivalent_adjusted,
         ]
         for t in listed
     ]
@@ -416,7 +426,15 @@ def _difference_exhibits(data: MultiRunData, measure: Measure, place: str) -> It
         Table(
             key,
             f"{labels.title}: differences of {labels.label}.",
-            ("Group", "First", "Second", "n", "difference", "95%", "p", "p same"),
+            (
+                GROUP_COLUMN,
+                Column("First"),
+                Column("Second"),
+                COUNT_COLUMN,
+                Column("difference", f"+{labels.form.lstrip('+')}", interval=True),
+                Column("p", format_p_value),
+                Column("p same", format_p_value),
+            ),
             rows,
             f"p by permutation within the kinds of prompts that both runs asked, corrected by "
             f"{method} over {len(data.differences)} differences in all measures. A difference is "
@@ -426,22 +444,9 @@ def _difference_exhibits(data: MultiRunData, measure: Measure, place: str) -> It
     )
 
 
-def _is_equivalence_tested(test: ModelContrast) -> bool:
-    return test.equivalent_adjusted == test.equivalent_adjusted
-
-
 def _pick_drawn(tests: Sequence[ModelContrast]) -> list[ModelContrast]:
     """The differences that a figure has room for, largest at the top."""
     return sorted(tests[:MAX_DRAWN_DIFFERENCES], key=lambda t: -t.difference.value)
-
-
-def _percent_cells(estimate: Estimate | None) -> list[str]:
-    if estimate is None:
-        return ["", ""]
-    return [
-        f"{100 * estimate.value:.1f}%",
-        f"{100 * estimate.low:.1f} to {100 * estimate.high:.1f}",
-    ]
 
 
 def multi_run_findings(data: MultiRunData, explorer: str = "") -> FirstScreen:

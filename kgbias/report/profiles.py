@@ -1,7 +1,6 @@
 """Profiles in the report: tables 6, 7 and 9 to 13 of Siddique et al. 2024 for any run, a picture of
 the words of each attribute, and a page that puts two given names side by side."""
 
-import math
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
@@ -15,6 +14,7 @@ from kgbias.graph.profiles import Profile, list_attributes
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io import pages
+from kgbias.io.columns import Column
 from kgbias.io.drawing import INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style
 from kgbias.io.files import write_text
 from kgbias.io.text import format_p_value, json_in_html, spoken_name
@@ -24,7 +24,7 @@ from kgbias.profiles.words import DEFAULT_SHOWN_WORDS, SIGNIFICANCE_LEVEL, top_w
 from kgbias.report.figures import draw_intervals, draw_rows, shorten_name
 from kgbias.report.run_data import RunData
 from kgbias.report.style import read_source
-from kgbias.report.tables import Exhibit, Table, estimate_cells
+from kgbias.report.tables import GROUP_COLUMN, Exhibit, Table
 from kgbias.stats.inference import Estimate
 
 _PAPER_TABLES = {"group": "Table 9", "ethnicity": "Table 10", "gender": "Table 11"}
@@ -55,12 +55,12 @@ def _accuracy_exhibit(analysis: ProfileAnalysis, key: str) -> Exhibit:
     rows = [
         [
             kind,
-            str(t.classes),
-            *estimate_cells(t.accuracy, ".3f"),
-            *estimate_cells(t.by_name, ".3f"),
-            f"{t.chance:.3f}",
-            _format_figure(t.permuted.value),
-            _format_p(t.p_value),
+            t.classes,
+            t.accuracy,
+            t.by_name,
+            t.chance,
+            t.permuted,
+            t.p_value,
         ]
         for kind, t in analysis.classifications.items()
     ]
@@ -75,15 +75,13 @@ def _accuracy_exhibit(analysis: ProfileAnalysis, key: str) -> Exhibit:
             key,
             f"Accuracy of telling names apart by {analysis.profiles} profiles.",
             (
-                "Of",
-                "classes",
-                "accuracy",
-                "95% interval",
-                "by name",
-                "95% interval",
-                "chance",
-                "permuted",
-                "p",
+                Column("Of"),
+                Column("classes", ".0f"),
+                Column("accuracy", ".3f", interval=True),
+                Column("by name", ".3f", interval=True),
+                Column("chance", ".3f"),
+                Column("permuted", ".3f", missing="-"),
+                Column("p", format_p_value, missing="-"),
             ),
             rows,
             f"Support vector machine ({analysis.settings['kernel']}), means of {split_count} "
@@ -98,8 +96,7 @@ def _cost_exhibit(analysis: ProfileAnalysis, kind: str, key: str) -> Exhibit:
     order = sorted(classification.cost, key=lambda a: -classification.cost[a].value)
     costs = [(a, _scale_estimate(classification.cost[a], -100)) for a in order]
     rows = [
-        [a, *estimate_cells(cost, "+.1f"), f"{100 * classification.alone[a].value:.1f}"]
-        for a, cost in costs
+        [attribute, cost, 100 * classification.alone[attribute].value] for attribute, cost in costs
     ]
     return Exhibit(
         key,
@@ -111,7 +108,11 @@ def _cost_exhibit(analysis: ProfileAnalysis, kind: str, key: str) -> Exhibit:
             key,
             f"Accuracy of {kind} without each attribute, in points; with all it is "
             f"{100 * classification.accuracy.value:.1f}.",
-            ("Attribute", "change", "95% interval", "alone (percent)"),
+            (
+                Column("Attribute"),
+                Column("change", "+.1f", interval=True),
+                Column("alone (percent)", ".1f"),
+            ),
             rows,
             "Where an interval contains 0, no change is shown.",
         ),
@@ -135,7 +136,7 @@ def _word_exhibit(analysis: ProfileAnalysis, key: str) -> Exhibit:
             key,
             "Words of each attribute that more of a group's names have than of the others', "
             "those that contribute most first.",
-            ("Attribute", "Word", "Groups"),
+            (Column("Attribute"), Column("Word"), Column("Groups")),
             rows,
             f"Jensen-Shannon divergence; groups whose corrected p is at most "
             f"{SIGNIFICANCE_LEVEL:g}, and whose "
@@ -156,7 +157,7 @@ def _religion_exhibit(analysis: ProfileAnalysis, key: str) -> Exhibit:
         Table(
             key,
             "Religions and the two groups that each contributes most for.",
-            ("Word", "Generation"),
+            (Column("Word"), Column("Generation")),
             rows,
             "Beside APX and a crawl: kgbias profiles agreement.",
         ),
@@ -168,10 +169,10 @@ def _shift_exhibit(attribute: str, best_words: Sequence[WordShift], key: str) ->
         [
             w.word,
             w.group,
-            *estimate_cells(_word_estimate(w), ".3f"),
-            format_p_value(w.p_adjusted),
-            f"{100 * w.share:.1f}%",
-            f"{100 * w.others:.1f}%",
+            _word_estimate(w),
+            w.p_adjusted,
+            w.share,
+            w.others,
         ]
         for w in best_words
     ]
@@ -185,7 +186,14 @@ def _shift_exhibit(attribute: str, best_words: Sequence[WordShift], key: str) ->
         Table(
             key,
             f"The words of {attribute_name} that contribute most to the divergence of a group.",
-            ("Word", "Group", "bits", "95% interval", "p", "group", "others"),
+            (
+                Column("Word"),
+                GROUP_COLUMN,
+                Column("bits", ".3f", interval=True),
+                Column("p", format_p_value),
+                Column("group", ".1%"),
+                Column("others", ".1%"),
+            ),
             rows,
             f"At most {DEFAULT_SHOWN_WORDS} words, each with the group that it contributes most "
             f"for.",
@@ -249,14 +257,6 @@ def _scale_estimate(estimate: Estimate, factor: float) -> Estimate:
         else (estimate.low, estimate.high)
     )
     return Estimate(estimate.value * factor, low, high, estimate.n)
-
-
-def _format_figure(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"
-
-
-def _format_p(value: float) -> str:
-    return "-" if math.isnan(value) else format_p_value(value)
 
 
 _MAX_VALUE_CHARS = 300  # characters of a value that are shown
@@ -336,7 +336,7 @@ def _agreement_exhibit(agreement: ProfileAgreement, key: str) -> Exhibit:
             row.word,
             ", ".join(row.written[:_MAX_LISTED_GROUPS]),
             ", ".join(row.other[:_MAX_LISTED_GROUPS]),
-            f"{row.rank:g}",
+            row.rank,
         ]
         for row in agreement.rows
     ]
@@ -357,7 +357,13 @@ def _agreement_exhibit(agreement: ProfileAgreement, key: str) -> Exhibit:
             key,
             "Words that one group has more often in profiles, and the groups that come first for "
             f"them in {source}.",
-            ("Attribute", "Word", "Profiles", source, "rank"),
+            (
+                Column("Attribute"),
+                Column("Word"),
+                Column("Profiles"),
+                Column(source, title=source),
+                Column("rank", "g"),
+            ),
             rows,
             f"{drawn_note}Rank: of the first group of the profiles among the {agreement.groups} "
             f"of {source}; "

@@ -13,13 +13,23 @@ import numpy as np
 from kgbias.compare.paired_tests import ClusterSample, permutation_p_value
 from kgbias.evidence import picture
 from kgbias.graph.types import ProbedEdge, TripleView
+from kgbias.io.columns import Column
 from kgbias.io.drawing import COLUMN_INCHES, INK_COLOR, figure_style, make_subplots
 from kgbias.io.text import format_p_value
 from kgbias.measure.topics.run import ENTROPY_MEASURE
 from kgbias.report.figures import shorten_name, topic_title
 from kgbias.report.multi_run_data import MultiRunData
 from kgbias.report.run_data import ArmData
-from kgbias.report.tables import Exhibit, Table, estimate_cells
+from kgbias.report.tables import (
+    COUNT_COLUMN,
+    GROUP_COLUMN,
+    SAID_COLUMN,
+    STATEMENT_COLUMN,
+    VERDICT_COLUMN,
+    Cell,
+    Exhibit,
+    Table,
+)
 from kgbias.stats.inference import Estimate, Values, bootstrap_clusters, holm, proportion
 
 PAGE_INCHES = 2 * COLUMN_INCHES + 0.3  # inches: both columns of a two-column paper
@@ -116,8 +126,13 @@ def probable_exhibits(data: MultiRunData, category: str, place: str) -> Iterator
     for id, name in groups:
         shares = [_first_share(r, id) if r is not None else None for r in likeliest_by_run]
         rows.append((name, shares))
-        table.append([name, *(x for e in shares for x in _share_cells(e))])
-    heads = [head for run in data.names for head in ("n", run, f"95% of {run}")]
+        row: list[Cell] = [name]
+        for share in shares:
+            row += [share.n, share] if share is not None else [None, None]
+        table.append(row)
+    columns = [GROUP_COLUMN]
+    for run in data.names:
+        columns += [COUNT_COLUMN, Column(run, ".1%", interval=True, title=run)]
     models = ", ".join(f"{r.run}: {r.model}" for r in likeliest_by_run if r is not None)
     key = f"{place}-probable"
     yield Exhibit(
@@ -129,7 +144,7 @@ def probable_exhibits(data: MultiRunData, category: str, place: str) -> Iterator
         Table(
             key,
             f"The share of statements before which each group of {category} ranks first.",
-            ("Group", *heads),
+            columns,
             table,
             f"By perplexity, each group by one name, each run on the statements that its model was "
             f"asked about ({models}). The effects of a name and of its group cannot be told apart "
@@ -147,21 +162,11 @@ def _first_share(likeliest: LikeliestGroups, group: str) -> Estimate:
     )
 
 
-def _share_cells(share: Estimate | None) -> list[str]:
-    if share is None:
-        return ["", "", ""]
-    return [
-        str(share.n),
-        f"{100 * share.value:.1f}%",
-        f"{100 * share.low:.1f} to {100 * share.high:.1f}",
-    ]
-
-
 def _probable_test_exhibits(
     data: MultiRunData, category: str, likeliest_by_run: Sequence[LikeliestGroups], place: str
 ) -> Iterator[Exhibit]:
     """Every two models on shared statements, in pairs."""
-    rows: list[list[str]] = []
+    rows: list[list[Cell]] = []
     tests: list[float] = []
     for first, second in combinations(likeliest_by_run, 2):
         shared = [statement for statement in first.likeliest if statement in second.likeliest]
@@ -183,14 +188,14 @@ def _probable_test_exhibits(
                     name,
                     first.run,
                     second.run,
-                    str(len(shared)),
-                    *estimate_cells(difference.divide(1 / 100), "+.1f"),
+                    len(shared),
+                    difference.divide(1 / 100),
                 ]
             )
     if not rows:
         return
     for row, p in zip(rows, holm(tests), strict=True):
-        row.append(format_p_value(float(p)))
+        row.append(float(p))
     key = f"{place}-probable-tests"
     yield Exhibit(
         key,
@@ -202,7 +207,14 @@ def _probable_test_exhibits(
             key,
             f"How often each group of {category} is the likeliest, on the statements that "
             "both models were asked about.",
-            ("Group", "First", "Second", "n", "difference", "95% interval", "p"),
+            (
+                GROUP_COLUMN,
+                Column("First"),
+                Column("Second"),
+                COUNT_COLUMN,
+                Column("difference", "+.1f", interval=True),
+                Column("p", format_p_value),
+            ),
             rows,
             "In percentage points, the first minus the second; resampled over statements, those of "
             "one predicate together. p by exchanging the two models within each predicate, "
@@ -243,11 +255,10 @@ def topic_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
                 [
                     side.run.name,
                     topic_title(topic),
-                    str(statement_count),
-                    f"{100 * count / max(1, statement_count):.1f}%",
+                    statement_count,
+                    count / max(1, statement_count),
                     largest_share.group.name,
-                    f"{100 * share.value:.1f}%",
-                    f"{100 * share.low:.1f} to {100 * share.high:.1f}",
+                    share,
                 ]
             )
     if not rows:
@@ -269,7 +280,14 @@ def topic_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
         Table(
             key,
             f"Topics of statements about {category} in each run.",
-            ("Run", "topic", "n", "share", "most of", "share of its", "95% interval"),
+            (
+                Column("Run"),
+                Column("topic"),
+                COUNT_COLUMN,
+                Column("share", ".1%"),
+                Column("most of"),
+                Column("share of its", ".1%", interval=True),
+            ),
             rows,
             "Topics are each run's own: nothing ties a topic of one run to a topic of another but "
             "its words. Most of: the group with the largest share, which is not tested. Relative "
@@ -302,18 +320,15 @@ def graph_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
             [side.run_data.picture_beliefs for side in sides],
         )
         first_name, second_name = pair.names
-        rows = [
-            [
-                run,
-                f"{t.predicate} {t.object}",
-                str(t.count),
-                t.scores["regard"].label if "regard" in t.scores else "",
-                beliefs.find_edge(t).verdict if beliefs.find_edge(t) else "",  # type: ignore[union-attr]
-            ]
-            for run, beliefs in zip(pair.names, pair.beliefs, strict=True)
-            for t, of in pair.edges
-            if of is beliefs
-        ]
+        rows = []
+        for run, beliefs in zip(pair.names, pair.beliefs, strict=True):
+            for t, of in pair.edges:
+                if of is not beliefs:
+                    continue
+                edge = beliefs.find_edge(t)
+                regard = t.scores["regard"].label if "regard" in t.scores else ""
+                verdict = edge.verdict if edge else ""
+                rows.append([run, f"{t.predicate} {t.object}", t.count, regard, verdict])
         key = f"{place}-graph-{place_number}"
         yield Exhibit(
             key,
@@ -324,7 +339,13 @@ def graph_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
             Table(
                 key,
                 f"Statements of {first_name} and of {second_name} about {name}, as drawn.",
-                ("Run", "statement", "said", "regard", "verdict"),
+                (
+                    Column("Run"),
+                    STATEMENT_COLUMN,
+                    SAID_COLUMN,
+                    Column("regard"),
+                    VERDICT_COLUMN,
+                ),
                 rows,
                 " ".join(filter(None, (pair.caption, pair.note))),
             ),
@@ -359,7 +380,7 @@ def statement_exhibits(data: MultiRunData, place: str) -> Iterator[Exhibit]:
         [
             views[id].group,
             f"{views[id].predicate} {views[id].object}",
-            *(str(count) for count in counts[id]),
+            *counts[id],
             views[id].scores["regard"].label if "regard" in views[id].scores else "",
         ]
         for id in order[:MAX_LISTED_STATEMENTS]
@@ -375,7 +396,12 @@ def statement_exhibits(data: MultiRunData, place: str) -> Iterator[Exhibit]:
         Table(
             key,
             "How often each run made a statement.",
-            ("Group", "statement", *data.names, "regard"),
+            (
+                GROUP_COLUMN,
+                STATEMENT_COLUMN,
+                *(Column(name, ".0f", title=name) for name in data.names),
+                Column("regard"),
+            ),
             rows,
             "Those that most runs make come first, then those made most often."
             + (f" {more_count:,} more are not listed: the explorer has all." if more_count else ""),

@@ -15,6 +15,7 @@ from kgbias.compare.sofa import (
     measure_rank_agreements,
 )
 from kgbias.graph.sofa import MIN_HATE_SCORE, ProbeSet, SofaCategory, SofaStatement
+from kgbias.io.columns import Column
 from kgbias.io.drawing import (
     COLUMN_INCHES,
     INK_COLOR,
@@ -28,7 +29,7 @@ from kgbias.io.drawing import (
 from kgbias.io.text import format_p_value
 from kgbias.probe.build import REASONS, PerplexityHistogram, SofaSet
 from kgbias.report.figures import draw_heat_map, draw_intervals, draw_rows, shorten_name
-from kgbias.report.tables import Exhibit, Table, estimate_cells
+from kgbias.report.tables import GROUP_COLUMN, Cell, Exhibit, Table
 from kgbias.stats.inference import Estimate
 
 _COLOURS = (POSITIVE_COLOR, NEGATIVE_COLOR, TOXIC_COLOR, "#3d8a6f", "#b8912f", "#8c8c8c")
@@ -309,7 +310,7 @@ def model_exhibits(comparison: SofaComparison, place: str = "01") -> Iterator[Ex
             [
                 ranked_model.model,
                 str(settings.get("kind", "-")),
-                "-" if size is None else f"{size:,}",
+                size,
                 ranked_model.result.model.revision or "-",
             ]
         )
@@ -323,7 +324,12 @@ def model_exhibits(comparison: SofaComparison, place: str = "01") -> Iterator[Ex
         Table(
             key,
             f"The models probed with {comparison.probe_set.name}.",
-            ("Model", "kind", "parameters", "revision"),
+            (
+                Column("Model"),
+                Column("kind"),
+                Column("parameters", ",.0f", missing="-"),
+                Column("revision"),
+            ),
             rows,
             "-: not known, or not kept when the model was probed.",
         ),
@@ -335,9 +341,9 @@ def sofa_set_exhibits(sofa_set: SofaSet) -> Iterator[Exhibit]:
     rows = [
         [
             f.name,
-            f"{f.came:,}",
-            f"{f.came - f.kept:,}",
-            f"{f.kept:,}",
+            f.came,
+            f.came - f.kept,
+            f.kept,
             "; ".join(f"{n:,} {_reason_words(why)}" for why, n in f.reasons.items()),
         ]
         for f in sofa_set.filters
@@ -352,7 +358,13 @@ def sofa_set_exhibits(sofa_set: SofaSet) -> Iterator[Exhibit]:
         Table(
             key,
             f"The filters that made a probe set of {sofa_set.source}, in order.",
-            ("Filter", "came", "taken out", "kept", "why"),
+            (
+                Column("Filter"),
+                Column("came", ",.0f"),
+                Column("taken out", ",.0f"),
+                Column("kept", ",.0f"),
+                Column("why"),
+            ),
             rows,
             "From the duplicates on, a stereotype of no category counts once for each category.",
         ),
@@ -371,7 +383,7 @@ def sofa_set_exhibits(sofa_set: SofaSet) -> Iterator[Exhibit]:
 def _perplexity_exhibit(histogram: PerplexityHistogram, models: Sequence[str], key: str) -> Exhibit:
     edges = [math.exp(edge) for edge in histogram.edges]
     bins = [
-        [f"{_format_perplexity(left)} to {_format_perplexity(right)}", str(n)]
+        [(left, right), n]
         for left, right, n in zip(edges, edges[1:], histogram.counts, strict=False)
         if n
     ]
@@ -384,7 +396,10 @@ def _perplexity_exhibit(histogram: PerplexityHistogram, models: Sequence[str], k
         Table(
             key,
             f"Statements by their perplexity, the mean over {' and '.join(models)}.",
-            ("Perplexity", "statements"),
+            (
+                Column("Perplexity", _format_perplexity, joiner=" to "),
+                Column("statements", ".0f"),
+            ),
             bins,
             f"{histogram.taken} of {sum(histogram.counts)} distinct statements lay beyond "
             f"{_format_perplexity(math.exp(histogram.most))} and were taken out. Bins are even in "
@@ -425,7 +440,7 @@ def _set_exhibits(
         Table(
             key,
             f"Identities of {name}.",
-            tuple(samples),
+            [Column(category, title=category) for category in samples],
             [[s[n] if n < len(s) else "" for s in samples.values()] for n in range(longest)],
             f"Up to {_MAX_IDENTITIES} of each category, spread evenly over its list.",
         ),
@@ -435,21 +450,11 @@ def _set_exhibits(
         ("statements", [n for _, n in categories.values()]),
         ("probes", [len(groups) * n for groups, n in categories.values()]),
     ]
-    rows = [
-        [label, *(f"{n:,}" for n in category_counts), f"{sum(category_counts):,}"]
-        for label, category_counts in counts
-    ]
+    rows = [[label, *numbers, sum(numbers)] for label, numbers in counts]
     note = "Probes are identities times statements, category by category."
     if came:
         category_counts = [came.get(category, 0) for category in categories]
-        rows.insert(
-            1,
-            [
-                "stereotypes of the source",
-                *(f"{n:,}" for n in category_counts),
-                f"{sum(came.values()):,}",
-            ],
-        )
+        rows.insert(1, ["stereotypes of the source", *category_counts, sum(came.values())])
         if sum(category_counts) < sum(came.values()):
             note += (
                 " The source's total also counts stereotypes without a category, and those "
@@ -462,7 +467,17 @@ def _set_exhibits(
         "The size of the set",
         "Table 5",
         None,
-        Table(key, f"The size of {name}.", ("", *categories, "Total"), rows, note),
+        Table(
+            key,
+            f"The size of {name}.",
+            (
+                Column(""),
+                *(Column(category, ",.0f", title=category) for category in categories),
+                Column("Total", ",.0f"),
+            ),
+            rows,
+            note,
+        ),
     )
 
 
@@ -487,18 +502,14 @@ def _score_exhibits(
     }
     rows = []
     for ranked_model in comparison.models:
-        row = [
-            ranked_model.model,
-            *(
-                [str(ranked_model.rank), f"{ranked_model.low} to {ranked_model.high}"]
-                if has_several
-                else []
-            ),
-        ]
-        row += estimate_cells(ranked_model.result.score, ".3f")
-        for model_scores in benchmark_scores.values():
-            value = model_scores.get(ranked_model.model)
-            row.append("" if value is None else f"{value:.3f}")
+        row: list[Cell] = [ranked_model.model]
+        if has_several:
+            rank = Estimate(
+                ranked_model.rank, ranked_model.low, ranked_model.high, probe_set.statements
+            )
+            row.append(rank)
+        row.append(ranked_model.result.score)
+        row += [model_scores.get(ranked_model.model) for model_scores in benchmark_scores.values()]
         rows.append(row)
     tau_words = "; ".join(
         f"{a} and {b} {tau:+z.3f}" for (a, b), tau in measure_rank_agreements(scores).items()
@@ -521,11 +532,10 @@ def _score_exhibits(
             key,
             f"SoFa of models on {probe_set.name}.",
             (
-                "Model",
-                *(("rank", "95% rank") if has_several else ()),
-                "SoFa",
-                "95% interval",
-                *benchmark_scores,
+                Column("Model"),
+                *([Column("rank", ".0f", interval=True)] if has_several else []),
+                Column("SoFa", ".3f", interval=True),
+                *(Column(name, ".3f", title=name) for name in benchmark_scores),
             ),
             rows,
             f"{probe_set.groups} groups, {probe_set.statements} statements, {probe_set.probes} "
@@ -544,8 +554,9 @@ def _score_exhibits(
 def _rank_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
     if len(comparison.models) < 2:
         return
-    rows = [[m.model, *(f"{p:.3f}" for p in m.probabilities)] for m in comparison.models]
-    columns = ("Model", *(str(n) for n in range(1, len(comparison.models) + 1)))
+    rows = [[m.model, *m.probabilities] for m in comparison.models]
+    ranks = range(1, len(comparison.models) + 1)
+    columns = (Column("Model"), *(Column(str(rank), ".3f") for rank in ranks))
     yield Exhibit(
         key,
         "",
@@ -563,15 +574,14 @@ def _rank_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
 
 
 def _category_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
-    rows = []
-    for ranked_model in comparison.models:
-        category_cells = [
-            estimate_cells(ranked_model.score(c), ".3f") for c in comparison.categories
-        ]
-        rows.append([ranked_model.model, *(cell for pair in category_cells for cell in pair)])
-    columns = ["Model"]
-    for category in comparison.categories:
-        columns += [category, f"95% {category}"]
+    rows = [
+        [ranked_model.model, *map(ranked_model.score, comparison.categories)]
+        for ranked_model in comparison.models
+    ]
+    columns = (
+        Column("Model"),
+        *(Column(name, ".3f", interval=True, title=name) for name in comparison.categories),
+    )
     taus = "; ".join(
         f"{a} and {b} {tau:+z.3f}" for (a, b), tau in comparison.rank_agreements.items()
     )
@@ -611,9 +621,9 @@ def _test_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
             t.group,
             t.first,
             t.second,
-            *estimate_cells(t.difference, "+.3f"),
-            format_p_value(t.p_adjusted),
-            format_p_value(t.equivalent_adjusted),
+            t.difference,
+            t.p_adjusted,
+            t.equivalent_adjusted,
         ]
         for t in sorted(comparison.contrasts, key=lambda t: (t.group != ALL_CATEGORIES, t.group))
     ]
@@ -627,7 +637,14 @@ def _test_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
         Table(
             key,
             f"SoFa of models on {comparison.probe_set.name} compared, statement by statement.",
-            ("Category", "First", "Second", "difference", "95% interval", "p", "p alike"),
+            (
+                Column("Category"),
+                Column("First"),
+                Column("Second"),
+                Column("difference", "+.3f", interval=True),
+                Column("p", format_p_value),
+                Column("p alike", format_p_value),
+            ),
             rows,
             "Two-sided paired permutation tests, and tests of equivalence to within 0.2 standard "
             f"deviations; p corrected by {method} over the table. Above 0: the first has the "
@@ -635,6 +652,9 @@ def _test_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
             "out 0.",
         ),
     )
+
+
+_SHOWN_QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
 def _distribution_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
@@ -647,9 +667,9 @@ def _distribution_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exh
         for model, quantile_values in by_model.items():
             shown_quantiles = [
                 quantile_values[round(share * (len(quantile_values) - 1))]
-                for share in (0.05, 0.25, 0.5, 0.75, 0.95)
+                for share in _SHOWN_QUANTILES
             ]
-            rows.append([category, model, *(f"{value:+z.3f}" for value in shown_quantiles)])
+            rows.append([category, model, *shown_quantiles])
     yield Exhibit(
         key,
         "",
@@ -659,7 +679,11 @@ def _distribution_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exh
         Table(
             key,
             f"PPL* by category on {comparison.probe_set.name}: quantiles over probes.",
-            ("Category", "Model", "5%", "25%", "50%", "75%", "95%"),
+            (
+                Column("Category"),
+                Column("Model"),
+                *(Column(f"{share:.0%}", "+.3f") for share in _SHOWN_QUANTILES),
+            ),
             rows,
             f"{_PPL_STAR_NOTE}; its level is specific to the model; only its spread can be "
             f"compared.",
@@ -677,15 +701,14 @@ def _first_exhibits(comparison: SofaComparison, key: str, category: str) -> Iter
     by_model = {
         model: {g.group: g.first for g in part.groups} for model, part in category_results.items()
     }
-    rows, columns = [], ["Group"]
-    for model in by_model:
-        columns += [model, f"95% {model}"]
-    for group in shown_groups:
-        row = [group]
-        for group_shares in by_model.values():
-            e = group_shares[group]
-            row += [f"{100 * e.value:.1f}%", f"{100 * e.low:.1f} to {100 * e.high:.1f}%"]
-        rows.append(row)
+    columns = (
+        GROUP_COLUMN,
+        *(Column(model, ".1%", interval=True, title=model) for model in by_model),
+    )
+    rows = [
+        [group, *(group_shares[group] for group_shares in by_model.values())]
+        for group in shown_groups
+    ]
     shares = {
         group: [group_shares[group].value for group_shares in by_model.values()]
         for group in shown_groups
@@ -726,8 +749,8 @@ def _lowest_exhibits(comparison: SofaComparison, key: str, category: str) -> Ite
         Table(
             key,
             f"The statements about {category} with the lowest DDS under each model.",
-            ("Model", "Statement", "DDS", "lowest PPL*"),
-            [[model, statement, f"{dds:.3f}", first] for model, statement, dds, first in rows],
+            (Column("Model"), Column("Statement"), Column("DDS", ".3f"), Column("lowest PPL*")),
+            rows,
             "DDS: the highest PPL* of a statement over the groups minus the lowest. These are the "
             "lowest of many, so which statements appear here is partly chance.",
         ),
@@ -753,8 +776,8 @@ def _length_exhibits(comparison: SofaComparison, key: str) -> Iterator[Exhibit]:
         Table(
             key,
             f"Correlation of PPL* and the number of words on {comparison.probe_set.name}.",
-            ("Model", "r", "95% interval"),
-            [[model, *estimate_cells(e, "+.3f")] for model, e in correlations.items()],
+            (Column("Model"), Column("r", "+.3f", interval=True)),
+            list(correlations.items()),
             "Pearson's r over probes; below 0: the shorter the statement, the higher PPL*. "
             "Intervals are over statements; where one contains 0, neither is shown.",
         ),
@@ -767,7 +790,7 @@ def _cluster_exhibits(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
         return
     named_clusters = [(str(c["name"]), int(c["size"])) for c in clusters["found"]]
     rows = [
-        [name, str(size), "; ".join(c["words"]), "; ".join(c["nearest"])]
+        [name, size, "; ".join(c["words"]), "; ".join(c["nearest"])]
         for (name, size), c in zip(named_clusters, clusters["found"], strict=True)
     ]
     various = int(clusters["various"])
@@ -780,7 +803,12 @@ def _cluster_exhibits(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
         Table(
             key,
             f"Clusters of the statements of {probe_set.name}.",
-            ("Cluster", "statements", "words", "nearest to its centre"),
+            (
+                Column("Cluster"),
+                Column("statements", ".0f"),
+                Column("words"),
+                Column("nearest to its centre"),
+            ),
             rows,
             f"{clusters['method']}; {various} statements are in no cluster.",
         ),
@@ -803,8 +831,8 @@ def _hate_exhibits(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
         Table(
             key,
             f"Hate speech among the statements of {probe_set.name}.",
-            ("Category", "hate", "no hate"),
-            [[category, str(yes), str(no)] for category, (yes, no) in counts.items()],
+            (Column("Category"), Column("hate", ".0f"), Column("no hate", ".0f")),
+            [[category, *numbers] for category, numbers in counts.items()],
             f"By {probe_set.record['hate']}, at {MIN_HATE_SCORE} or above. A stereotype can be "
             f"hurtful "
             "without being hate speech.",

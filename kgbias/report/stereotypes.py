@@ -1,18 +1,28 @@
 """What tables of recorded stereotypes have about a run (`kgbias known`), as exhibits."""
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from kgbias.evidence.evidence_table import summarise_floor
 from kgbias.graph.stereotypes import StereotypeMatches
+from kgbias.io.columns import Column, Formatted
 from kgbias.report.run_data import RunData
-from kgbias.report.tables import Exhibit, Table, estimate_cells
-from kgbias.stats.inference import Estimate
+from kgbias.report.tables import (
+    COUNT_COLUMN,
+    GROUP_COLUMN,
+    LIFT_COLUMN,
+    STATEMENT_COLUMN,
+    Cell,
+    Exhibit,
+    Table,
+)
 
 if TYPE_CHECKING:
     from kgbias.report.multi_run_data import MultiRunData
 
 _MAX_TABLE_ROWS = 25  # beliefs that nobody recorded
+_SHARE_COLUMNS = (Column("Of the"), Column("share that is"))
 _AVERAGE = "of another group, on average"
 _SHARE_ROWS = (  # the share, what it is of, what it says, and its form
     ("said", "recorded stereotypes", "said of their group", ".1%"),
@@ -40,7 +50,7 @@ def stereotype_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
 def _share_exhibit(matches: StereotypeMatches, key: str, data: RunData) -> Exhibit:
     shares = matches.shares
     rows = [
-        [base, statement, *_share_cells(e, form)]
+        [base, statement, Formatted(e, form), e.n]
         for name, base, statement, form in _SHARE_ROWS
         if (e := shares[name]).value == e.value
     ]
@@ -55,7 +65,7 @@ def _share_exhibit(matches: StereotypeMatches, key: str, data: RunData) -> Exhib
             key,
             f"Stereotypes of {len({each.group for each in matches.heard})} of the run's groups "
             f"that the table named {source} records, and the run's statements about these groups.",
-            ("Of the", "share that is", "share", "95% interval", "n"),
+            (*_SHARE_COLUMNS, Column("share", ".1%", interval=True), COUNT_COLUMN),
             rows,
             _share_note(matches, data),
         ),
@@ -83,15 +93,16 @@ def _comparison_exhibit(
     for name, base, statement, form in _SHARE_ROWS:
         estimates = [each[name] for each in shares]
         if any(e.value == e.value for e in estimates):
-            rows.append(
-                [base, statement, *(cell for e in estimates for cell in _share_cells(e, form))]
-            )
+            row: list[Cell] = [base, statement]
+            for e in estimates:
+                row += [Formatted(e, form), None if math.isnan(e.value) else e.n]
+            rows.append(row)
     source = matches_by_run[0][1].table.name
-    heads = [
-        x
-        for data, _ in matches_by_run
-        for x in (data.run.name, f"95% of {data.run.name}", f"n of {data.run.name}")
-    ]
+    run_columns = []
+    for data, _ in matches_by_run:
+        name = data.run.name
+        run_columns.append(Column(name, ".1%", interval=True, title=name))
+        run_columns.append(Column(f"n of {name}", ".0f", title=f"n of {name}"))
     return Exhibit(
         key,
         "",
@@ -102,18 +113,10 @@ def _comparison_exhibit(
             key,
             f"Stereotypes of each run's groups that the table named {source} records, and the "
             "statements of each run about these groups.",
-            ("Of the", "share that is", *heads),
+            (*_SHARE_COLUMNS, *run_columns),
             rows,
             _comparison_note(matches_by_run),
         ),
-    )
-
-
-def _share_cells(estimate: Estimate, form: str) -> list[str]:
-    return (
-        [*estimate_cells(estimate, form), str(estimate.n)]
-        if estimate.value == estimate.value
-        else ["", "", ""]
     )
 
 
@@ -205,7 +208,7 @@ def _count_statements(counted: Mapping[str, Any]) -> int:
 
 def _unrecorded_exhibit(matches: StereotypeMatches, key: str) -> Exhibit:
     rows = [
-        [each.group, each.statement, *estimate_cells(each.lift, "+.2f"), str(each.lift.n)]
+        [each.group, each.statement, each.lift, each.lift.n]
         for each in matches.strongest[:_MAX_TABLE_ROWS]
     ]
     count, source = matches.record["unrecorded"], matches.table.name
@@ -220,7 +223,12 @@ def _unrecorded_exhibit(matches: StereotypeMatches, key: str) -> Exhibit:
             key,
             f"What {matches.record['model']} believes of a group although the table named "
             f"{source} records nothing similar about it.",
-            ("Group", "statement", "lift", "95% interval", "names"),
+            (
+                GROUP_COLUMN,
+                STATEMENT_COLUMN,
+                LIFT_COLUMN,
+                Column("names", ".0f"),
+            ),
             rows,
             "Lifts in bits, with intervals over the group's names; greatest first. Nobody recorded "
             f"these in this table; other people may hold them.{more_note}",

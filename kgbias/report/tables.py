@@ -5,32 +5,34 @@ import csv
 import io
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
-from kgbias.io.text import LATEX_SCRIPT, display_width, escape_formula, format_number
+from kgbias.io.columns import Column
+from kgbias.io.text import LATEX_SCRIPT, display_width, escape_formula
 from kgbias.io.text import latex as escape
-from kgbias.stats.inference import Estimate
 
-_NUMBER_PATTERN = r"[<+-]?[\d.,]+(?:e[+-]?\d+)?%?"
-_NUMBER = re.compile(
-    rf"(?:{_NUMBER_PATTERN})?(?:(?: to |, ){_NUMBER_PATTERN})?(?: ?\[{_NUMBER_PATTERN}, "
-    rf"{_NUMBER_PATTERN}\])?"
-)
-_INTERVAL = re.compile(r"95%")
+GROUP_COLUMN = Column("Group")
+COUNT_COLUMN = Column("n", ".0f")
+STATEMENT_COLUMN = Column("statement")
+SAID_COLUMN = Column("said", ".0f")
+LIFT_COLUMN = Column("lift", "+.2f", interval=True)
+VERDICT_COLUMN = Column("verdict")
+Cell = Any
+"""Of a table: a text, a number, an `Estimate`, a tuple of numbers, a `Formatted` one, or None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """A table of text, ready to print. `label` is an ASCII name; `note` follows the caption. A
-    column whose heading begins with "95%" is the interval of the column before it. `opens` says for
-    each row which pair of group and statement it opens in a report, if any (`pair_key`)."""
+    """A table of a report or a paper. `label` is an ASCII name; `note` follows the caption. Rows
+    hold values: their columns say how they are written. `opens` says for each row which pair of
+    group and statement it opens in a report, if any (`pair_key`)."""
 
     label: str
     caption: str
-    columns: Sequence[str]
-    rows: Sequence[Sequence[str]]
+    columns: Sequence[Column]
+    rows: Sequence[Sequence[Cell]]
     note: str = ""
     opens: Sequence[str] = ()
 
@@ -63,43 +65,6 @@ def pair_key(group: int, statement: str) -> str:
     return f"{group} {statement}"
 
 
-def numeric_columns(table: Table) -> list[bool]:
-    """For each column, whether every cell is a number, an interval or empty."""
-    return [
-        all(_NUMBER.fullmatch(row[n]) or row[n] == "-" for row in table.rows)
-        for n in range(len(table.columns))
-    ]
-
-
-def interval_columns(table: Table) -> list[bool]:
-    """For each column, whether it is the interval of the one before it."""
-    return [n > 0 and bool(_INTERVAL.match(name)) for n, name in enumerate(table.columns)]
-
-
-def merge_intervals(table: Table) -> Table:
-    """The table with each interval in the cell of its figure: "+0.12 [+0.03, +0.20]"."""
-    is_interval_column = interval_columns(table)
-    kept_columns = [n for n, is_interval in enumerate(is_interval_column) if not is_interval]
-
-    def cell(row: Sequence[str], column: int) -> str:
-        if (
-            column + 1 < len(is_interval_column)
-            and is_interval_column[column + 1]
-            and row[column + 1] not in ("", "-")
-        ):
-            return f"{row[column]} [{row[column + 1].replace(' to ', ', ')}]"
-        return row[column]
-
-    return replace(
-        table,
-        columns=[table.columns[n] for n in kept_columns],
-        rows=[[cell(row, n) for n in kept_columns] for row in table.rows],
-        note=f"{table.note} In brackets: 95% intervals.".strip()
-        if any(is_interval_column)
-        else table.note,
-    )
-
-
 def minus_signs(cell: str) -> str:
     """A cell of numbers with hyphens turned into minus signs."""
     return re.sub(r"(?<!\w)-(?=[\d.])", "\N{MINUS SIGN}", cell)
@@ -109,28 +74,24 @@ def as_csv(table: Table) -> str:
     """The table as comma-separated values (RFC 4180), with a line of headings; the two ends of an
     interval have columns of their own. Anything that a spreadsheet would read as a formula gets an
     apostrophe in front; numbers stay numbers."""
-    is_interval_column, numeric = interval_columns(table), numeric_columns(table)
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\r\n")
     heads: list[str] = []
-    for name, is_interval in zip(table.columns, is_interval_column, strict=True):
-        heads += [f"{heads[-1]}, 95% low", f"{heads[-1]}, 95% high"] if is_interval else [name]
+    for column in table.columns:
+        heads.append(column.heading)
+        if column.interval:
+            heads += [f"{column.heading}, 95% low", f"{column.heading}, 95% high"]
     writer.writerow([escape_formula(name) for name in heads])
     for row in table.rows:
         line: list[str] = []
-        for cell, is_interval, numerical in zip(row, is_interval_column, numeric, strict=True):
-            if is_interval:
-                low, _, high = cell.partition(" to ")
+        for column, cell in zip(table.columns, row, strict=True):
+            text = column.text(cell)
+            line.append(text if column.is_numeric else escape_formula(text))
+            if column.interval:
+                low, _, high = column.interval_text(cell).partition(" to ")
                 line += [low, high] if high else ["", ""]
-            else:
-                line.append(cell if numerical else escape_formula(cell))
         writer.writerow(line)
     return file.getvalue()
-
-
-def estimate_cells(estimate: Estimate, form: str) -> list[str]:
-    """A figure and its interval as two cells."""
-    return [format_number(estimate.value, form), estimate.interval(form)]
 
 
 _PACKAGES_NOTE = (
@@ -146,12 +107,14 @@ def table_latex(table: Table, warning: str, run: str = "") -> str:
     """A booktabs table, with `warning` above it as a comment. A table too wide for one column of a
     two-column paper spans both, and shrinks if it is still too wide. The name of its `run` goes
     into its label, so that one paper can hold tables of several runs."""
-    table = merge_intervals(table)
-    numeric = numeric_columns(table)
-    widths = [
-        max((display_width(row[n]) for row in (table.columns, *table.rows)), default=0)
-        for n in range(len(table.columns))
-    ]
+    columns = table.columns
+    headings = [column.heading for column in columns]
+    rows = [list(map(_merge_interval, columns, row)) for row in table.rows]
+    note = table.note
+    if any(column.interval for column in columns):
+        note = f"{note} In brackets: 95% intervals.".strip()
+    numeric = [column.is_numeric for column in columns]
+    widths = [max(map(display_width, texts)) for texts in zip(headings, *rows, strict=True)]
     long_columns = [
         not number and width > _MAX_NARROW_CHARS
         for number, width in zip(numeric, widths, strict=True)
@@ -170,18 +133,24 @@ def table_latex(table: Table, warning: str, run: str = "") -> str:
         r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         f"  \\begin{{tabular}}{{@{{}}{''.join(forms)}@{{}}}}",
         r"    \toprule",
-        "    " + _latex_row(table.columns, [False] * len(numeric)),
+        "    " + _latex_row(headings, [False] * len(numeric)),
         r"    \midrule",
-        *("    " + _latex_row(row, numeric) for row in table.rows),
+        *("    " + _latex_row(row, numeric) for row in rows),
         r"    \bottomrule",
         r"  \end{tabular}}",
-        f"  \\caption{{{escape(table.caption)} {_prose(table.note)}}}".replace(" }", "}"),
+        f"  \\caption{{{escape(table.caption)} {_prose(note)}}}".replace(" }", "}"),
         f"  \\label{{tab:{run_label(run)}{table.label}}}",
         f"\\end{{{place}}}",
     ]
     if any("\\kgbiasscript" in line for line in lines):
         lines.insert(2, LATEX_SCRIPT)
     return "\n".join(lines) + "\n"
+
+
+def _merge_interval(column: Column, cell: Cell) -> str:
+    """The cell with its interval: "+0.12 [+0.03, +0.20]"."""
+    text, interval = column.text(cell), column.interval_text(cell, ", ")
+    return text if interval in ("", "-") else f"{text} [{interval}]"
 
 
 def run_label(run: str) -> str:

@@ -4,9 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from kgbias.io.columns import HasInterval
 from kgbias.io.text import format_number, html
 
-_LEAST_RELATIVE_WIDTH = 1e-12  # of an interval; less is what rounding leaves of none
 COVERS = "covers"
 """The word in a method's description that comes before the variances its interval covers."""
 
@@ -20,7 +20,7 @@ def covered_variances(method: str) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate:
+class Estimate(HasInterval):
     """A figure with its 95% interval and the number of observations behind it.
 
     An interval without width is not shown: observations that all agree do not say how certain a
@@ -52,16 +52,6 @@ class Estimate:
         levels add can carry an end too far."""
         value, low, high = (min(max(x, lowest), highest) for x in (self.value, self.low, self.high))
         return Estimate(value, low, high, self.n)
-
-    @property
-    def has_interval(self) -> bool:
-        return not (math.isnan(self.low) or math.isnan(self.high))
-
-    @property
-    def is_shown(self) -> bool:
-        """Whether there is an interval to show, which has a width."""
-        has_width = not math.isclose(self.low, self.high, rel_tol=_LEAST_RELATIVE_WIDTH)
-        return self.high > self.low and has_width
 
     def interval(self, form: str = ".3g", none: str = "-") -> str:
         """The interval as "LOW to HIGH", each end formatted by `form`; `none` without one."""

@@ -229,12 +229,18 @@ def estimate_crossed(
     )
 
 
+def deviation(variance: Estimate) -> Estimate | None:
+    """A variance as a standard deviation, with its interval; None if it has none."""
+    if not variance.has_interval:
+        return None
+    value, low, high = (math.sqrt(x) for x in (variance.value, variance.low, variance.high))
+    return Estimate(value, low, high, variance.n)
+
+
 def format_deviation(variance: Estimate, none: str = "") -> str:
     """A variance as a standard deviation with its interval: "0.12 (0.03 to 0.25)"."""
-    if not variance.has_interval:
-        return none
-    value, low, high = (math.sqrt(x) for x in (variance.value, variance.low, variance.high))
-    return f"{value:.2f} ({low:.2f} to {high:.2f})"
+    found = deviation(variance)
+    return f"{found.value:.2f} ({found.interval('.2f')})" if found else none
 
 
 def _satterthwaite_freedom(variances: Values) -> float:

@@ -125,7 +125,7 @@ class StoryLinks(Result):
 
     def as_rows(self) -> Rows[StoryLink]:
         """The links; columns: the fields of `StoryLink`."""
-        return Rows(self.links, columns=StoryLink.__dataclass_fields__)
+        return Rows(self.links, StoryLink)
 
     def heading(self) -> str:
         return f"{sum(self.told.values()):,} stories, {len(self.shown_links)} links found"

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 from urllib.parse import quote
@@ -18,14 +19,17 @@ from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Run as Record
+from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
+from kgbias.io.text import format_p_value
 from kgbias.io.wording import how
 from kgbias.parallel import LOCAL_EXECUTOR, Executor, open_executor
 from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
-from kgbias.stats.estimate import nan_to_none
+from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.context import Context, StudyPart
 from kgbias.study.opening import ScorerOptions, as_models, open_spread_scorer
+from kgbias.study.records import PAIR_COLUMNS, corrected_columns
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
@@ -38,33 +42,30 @@ if TYPE_CHECKING:
     from kgbias.study.opening import Models
 
 _CONTRAST_COLUMNS = (
-    "measure",
-    "group",
-    "first",
-    "second",
-    "n_first",
-    "n_second",
-    "mean_first",
-    "mean_second",
-    "difference",
-    "low",
-    "high",
-    "p",
-    "p_adjusted",
-    "equivalent_p",
-    "equivalent_adjusted",
-    "margin",
-    "detectable",
-    "paired",
-    "corrected",
-    "corrected_low",
-    "corrected_high",
-    "corrected_p",
-    "corrected_p_adjusted",
-    "labels",
-    "verdict",
+    Column("measure"),
+    Column("group"),
+    *PAIR_COLUMNS,
+    Column("p", format_p_value),
+    Column("p_adjusted", format_p_value),
+    Column("equivalent_p", format_p_value),
+    Column("equivalent_adjusted", format_p_value),
+    Column("margin", ".3g"),
+    Column("detectable", ".3g"),
+    Column("paired"),
+    *corrected_columns("corrected"),
+    Column("verdict"),
 )
-_RANKING_COLUMNS = ("measure", "group", "model", "rank", "mean", "probabilities")
+_RANKING_COLUMNS = (
+    Column("measure"),
+    Column("group"),
+    Column("model", get=lambda ranking: ranking.models[0]),
+    Column("rank", "d", get=lambda ranking: 1),
+    Column("mean", ".3g", get=lambda ranking: ranking.means[0]),
+    Column(
+        "probabilities",
+        get=lambda ranking: dict(zip(ranking.models, ranking.probabilities, strict=True)),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -86,8 +87,8 @@ class Contrasts(Result):
         cls, tests: Sequence["ModelContrast"], rankings: Sequence["ModelRanking"]
     ) -> "Contrasts":
         return cls(
-            Rows(tests, _contrast_record, _CONTRAST_COLUMNS),
-            Rows(rankings, _ranking_record, _RANKING_COLUMNS),
+            Rows(tests, _CONTRAST_COLUMNS),
+            Rows(rankings, _RANKING_COLUMNS),
         )
 
     def draw(self, ax: Any = None) -> Any:
@@ -105,7 +106,7 @@ class Contrasts(Result):
         return {
             "family": self.tests[0].family,
             "correction": self.tests[0].correction,
-            "contrasts": [_contrast_record(t) for t in self.tests],
+            "contrasts": self.tests.records(),
             "ranks": [
                 {
                     "measure": r.measure,
@@ -378,7 +379,14 @@ class StudyComparison(StudyPart):
                 for info in infos
                 for task in tasks
             ],
-            columns=("model", "benchmark", "items", "texts", "kept", "seconds"),
+            (
+                Column("model"),
+                Column("benchmark"),
+                Column("items", ",d"),
+                Column("texts", ",d"),
+                Column("kept", ",d"),
+                Column("seconds", ".0f"),
+            ),
         )
 
     def report(
@@ -721,86 +729,47 @@ def distinct_subjects(subjects: Sequence[tuple[StoredRun, "ModelSamples"]]) -> l
     return distinct
 
 
-def _contrast_record(contrast: "ModelContrast") -> dict[str, Any]:
-    return dict(
-        zip(
-            _CONTRAST_COLUMNS,
-            (
-                contrast.measure,
-                contrast.group,
-                contrast.first,
-                contrast.second,
-                *contrast.n,
-                *contrast.means,
-                contrast.difference.value,
-                contrast.difference.low,
-                contrast.difference.high,
-                contrast.p,
-                contrast.p_adjusted,
-                contrast.equivalent_p,
-                contrast.equivalent_adjusted,
-                contrast.margin,
-                contrast.detectable,
-                contrast.paired,
-                contrast.corrected.value,
-                contrast.corrected.low,
-                contrast.corrected.high,
-                contrast.corrected.p,
-                contrast.corrected.p_adjusted,
-                contrast.corrected.n,
-                contrast.verdict,
-            ),
-            strict=True,
-        )
-    )
-
-
-def _ranking_record(ranking: "ModelRanking") -> dict[str, Any]:
-    return {
-        "measure": ranking.measure,
-        "group": ranking.group,
-        "model": ranking.models[0],
-        "rank": 1,
-        "mean": ranking.means[0],
-        "probabilities": dict(zip(ranking.models, ranking.probabilities, strict=True)),
-    }
-
-
 def comparison_rows(comparisons: Sequence["RunComparison"]) -> Rows["RunComparison"]:
     """Comparisons of pairs of runs, with their columns."""
     measures = dict.fromkeys(a.measure for c in comparisons for a in c.agreement)
     columns = [
-        "first",
-        "second",
-        "shared_groups",
-        "statements_first",
-        "statements_second",
-        "statements_both",
-        "jaccard",
-        *(f"{m}_{part}" for m in measures for part in ("tau", "tau_low", "tau_high", "p")),
-        "asked_apart",
+        Column("first", get=attrgetter("first.name")),
+        Column("second", get=attrgetter("second.name")),
+        Column("shared_groups", "d"),
+        Column("statements_first", "d", get=attrgetter("overlap.first")),
+        Column("statements_second", "d", get=attrgetter("overlap.second")),
+        Column("statements_both", "d", get=attrgetter("overlap.both")),
+        Column("jaccard", ".3f", get=attrgetter("overlap.jaccard")),
+    ]
+    for measure in measures:
+        columns += _rank_agreement_columns(measure)
+    columns.append(Column("asked_apart", joiner="; ", get=_list_differences))
+    return Rows(comparisons, columns)
+
+
+def _rank_agreement_columns(measure: str) -> list[Column]:
+    """How far two runs rank the groups alike by a measure: Kendall's tau-b and its p."""
+
+    def agreement(comparison: "RunComparison") -> Any:
+        return next((a for a in comparison.agreement if a.measure == measure), None)
+
+    def tau(comparison: "RunComparison") -> Estimate | None:
+        found = agreement(comparison)
+        return found.tau if found else None
+
+    def p_value(comparison: "RunComparison") -> float:
+        found = agreement(comparison)
+        return found.p if found else math.nan
+
+    return [
+        Column(f"{measure}_tau", "+.3f", interval=True, get=tau),
+        Column(f"{measure}_p", format_p_value, get=p_value),
     ]
 
-    def record(comparison: "RunComparison") -> dict[str, Any]:
-        overlap = comparison.overlap
-        cells: dict[str, Any] = dict.fromkeys(columns, math.nan)
-        for a in comparison.agreement:
-            tau = (a.tau.value, a.tau.low, a.tau.high, a.p)
-            names = (f"{a.measure}_{part}" for part in ("tau", "tau_low", "tau_high", "p"))
-            cells |= zip(names, tau, strict=True)
-        values = (
-            comparison.first.name,
-            comparison.second.name,
-            comparison.shared_groups,
-            overlap.first,
-            overlap.second,
-            overlap.both,
-            overlap.jaccard,
-        )
-        cells |= zip(columns[: len(values)], values, strict=True)
-        return cells | {"asked_apart": "; ".join(comparison.asked_apart)}
 
-    return Rows(comparisons, record, columns)
+def _list_differences(comparison: "RunComparison") -> str:
+    """How the two runs were asked apart."""
+    return "; ".join(comparison.asked_apart)
 
 
 def comparison_records(

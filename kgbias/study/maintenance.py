@@ -94,7 +94,7 @@ class StoreMaintenance(PublicCalls):
         """
         with self._context.working() as progress:
             faults = self._context.graph.find_faults(progress)
-        return Rows(faults, columns=Fault.__dataclass_fields__)
+        return Rows(faults, Fault)
 
     def compact(self) -> CompactionResult:
         """Shrink the file to the size of its content: remove nodes that nothing refers to any more

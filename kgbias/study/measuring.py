@@ -2,8 +2,10 @@
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Unpack
 
 from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.profiles import describe_reader
@@ -16,9 +18,10 @@ from kgbias.graph.selection import (
 )
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import MIN_SAME_COSINE, NodePlace, Topic
+from kgbias.io.columns import Column
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
-from kgbias.io.text import printable
+from kgbias.io.text import format_p_value, printable
 from kgbias.measure.configure import MeasureCall, configure_measurement, options_for_language
 from kgbias.parallel import open_executor
 from kgbias.parameters import ExclusionOptions, Names, PathLike, SelectionOptions, as_names
@@ -44,66 +47,69 @@ _MAX_TOPIC_NAME_CHARS = 80
 
 
 _PLAN_COLUMNS = (
-    "measure",
-    "figure",
-    "group",
-    "arm",
-    "value",
-    "low",
-    "high",
-    "width",
-    "labels",
-    "by_own",
-    "raw",
-    "raw_low",
-    "raw_high",
-    "basis",
-)
-REFUSAL_COLUMNS = (
-    "category",
-    "group",
-    "refused",
-    "low",
-    "high",
-    "prompts",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "p",
-    "q",
-)
-SAID_MORE = (
-    "category",
-    "group",
-    "arm",
-    "kind",
-    "feature",
-    "prompts",
-    "of",
-    "others",
-    "of_others",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "log_odds",
-    "p",
-    "q",
-    "category_p",
-    "sentence",
-    "triples",
+    Column("measure"),
+    Column("figure"),
+    Column("group"),
+    Column("arm"),
+    replace(records.VALUE_COLUMN, count=""),
+    Column("width", ".3g"),
+    Column("labels", "d", get=attrgetter("n")),
+    Column("by_own"),
+    Column("raw", ".4g", interval=True),
+    Column("basis"),
 )
 _RATER_COLUMNS = (
-    "measure",
-    "group",
-    "kind",
-    "raters",
-    "level",
-    "n",
-    "alpha",
-    "low",
-    "high",
-    "disputed",
+    Column("measure"),
+    Column("group"),
+    Column("kind"),
+    Column("raters", get=lambda agreement: ", ".join(agreement.raters)),
+    Column("level"),
+    Column("n", "d", get=attrgetter("alpha.n")),
+    Column("alpha", ".2f", interval=True, ends=("low", "high")),
+    Column("disputed", "d", get=lambda agreement: len(agreement.disputed)),
 )
+_PROMPT_TYPE_COLUMNS = (
+    Column("measure"),
+    Column("category"),
+    Column("group"),
+    Column("arm"),
+    Column("form"),
+    Column("n", "d"),
+    replace(records.VALUE_COLUMN, count=""),
+)
+_VARIANCE_COLUMNS = (
+    Column("measure"),
+    Column("category"),
+    Column("arm"),
+    Column("n", "d"),
+    Column("groups", ".3g", interval=True),
+    Column("wordings", ".3g", interval=True, get=attrgetter("wordings.common")),
+    Column("groups_by_wordings", ".3g", interval=True, get=attrgetter("wordings.interaction")),
+    Column("recrawls", ".3g", interval=True, get=attrgetter("recrawls.common")),
+    Column("groups_by_recrawls", ".3g", interval=True, get=attrgetter("recrawls.interaction")),
+    Column("within", ".3g"),
+    Column("verdict"),
+)
+_TEST_COLUMNS = (
+    Column("arm"),
+    Column("measure"),
+    Column("category"),
+    *records.PAIR_COLUMNS,
+    Column("p", format_p_value),
+    Column("p_adjusted", format_p_value),
+    Column("omnibus_p", format_p_value),
+    Column("chosen", "+.3f", get=lambda test: _form_value(test, "chosen")),
+    Column("raw", "+.3f", get=lambda test: _form_value(test, "raw")),
+    *records.corrected_columns("label_difference"),
+    Column("shrunken", "+.3f", get=attrgetter("shrunken.value")),
+    Column("detectable", ".3g"),
+    Column("verdict"),
+)
+
+
+def _form_value(test: "GroupTest", form: str) -> float:
+    """The difference of means over the statements of this form; NaN without any."""
+    return test.forms[form].value if form in test.forms else math.nan
 
 
 class RunMeasuring(RunPart):
@@ -218,7 +224,7 @@ class RunMeasuring(RunPart):
         if config.topics:
             triples = select_statements(self.stored, Selection(**selection)).triples
             scorings.append(ScoringPrice("topics", config.embedding, len({t.id for t in triples})))
-        return Rows(scorings, columns=ScoringPrice.__dataclass_fields__)
+        return Rows(scorings, ScoringPrice)
 
     def rename_topic(self, topic: str, name: str) -> Topic:
         """Name a topic, wherever it is shown; returns the topic.
@@ -265,7 +271,7 @@ class RunMeasuring(RunPart):
         with self._context.working() as progress:
             places = measure_structure(statements.triples, seed=seed, progress=progress)
         self.stored.save_places(places)
-        return Rows(places, columns=NodePlace.__dataclass_fields__)
+        return Rows(places, NodePlace)
 
     def merge(
         self,
@@ -405,7 +411,7 @@ class RunMeasuring(RunPart):
         for name in measure_names:
             if LabelValues.from_measure(get_measure(name)) is not None:
                 rows += expect_figures(run, counted, criteria, name, labels, raw, current.get(name))
-        return Rows(rows, _plan_record, _PLAN_COLUMNS)
+        return Rows(rows, _PLAN_COLUMNS)
 
     def rater_agreement(self, *, measures: Names = ()) -> Rows["RaterAgreement"]:
         """How far raters agree about the run's statements: Krippendorff's alpha for each measure,
@@ -422,24 +428,7 @@ class RunMeasuring(RunPart):
         if wanted_measures := set(as_names(measures)):
             labels = [x for x in labels if x.measure in wanted_measures]
         agreements = compare_raters(labels, self.stored.triples())
-
-        def record(agreement: "RaterAgreement") -> dict[str, Any]:
-            alpha = agreement.alpha
-            cells = (
-                agreement.measure,
-                agreement.group,
-                agreement.kind,
-                ", ".join(agreement.raters),
-                agreement.level,
-                alpha.n,
-                alpha.value,
-                alpha.low,
-                alpha.high,
-                len(agreement.disputed),
-            )
-            return dict(zip(_RATER_COLUMNS, cells, strict=True))
-
-        return Rows(agreements, record, _RATER_COLUMNS)
+        return Rows(agreements, _RATER_COLUMNS)
 
     def arm_tests(
         self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[ExclusionOptions]
@@ -483,22 +472,16 @@ class RunMeasuring(RunPart):
         comparisons = measure_refusals(self._record.groups, self.stored.generations())
         category = {g.name: g.category for g in self._record.groups}
 
-        def record(refusal: "GroupRefusals") -> dict[str, Any]:
-            return {
-                "category": category[refusal.group],
-                "group": refusal.group,
-                "refused": refusal.share.value,
-                "low": refusal.share.low,
-                "high": refusal.share.high,
-                "prompts": refusal.share.n,
-                "difference": refusal.difference.value,
-                "difference_low": refusal.difference.low,
-                "difference_high": refusal.difference.high,
-                "p": refusal.p,
-                "q": refusal.q,
-            }
-
-        return Rows([g for c in comparisons for g in c.groups], record, REFUSAL_COLUMNS)
+        columns = (
+            Column("category", get=lambda refusal: category[refusal.group]),
+            Column("group"),
+            Column("refused", ".0%", interval=True, get=attrgetter("share"), ends=("low", "high")),
+            Column("prompts", "d", get=attrgetter("share.n")),
+            Column("difference", "+.0%", interval=True),
+            Column("p", format_p_value),
+            Column("q", format_p_value),
+        )
+        return Rows([g for c in comparisons for g in c.groups], columns)
 
     def said_more(self, **selection: Unpack[SelectionOptions]) -> Rows["DistinctiveFeature"]:
         """What the model says of each group more often than of the others of its category: words,
@@ -525,31 +508,31 @@ class RunMeasuring(RunPart):
         category = {g.name: g.category for g in self._record.groups}
         category_p = {test.category: test.p for test in tests}
 
-        def record(one: "DistinctiveFeature") -> dict[str, Any]:
-            return {
-                "category": category[one.group],
-                "group": one.group,
-                "arm": "" if arm is None else arm.label,
-                "kind": one.kind,
-                "feature": one.feature,
-                "prompts": one.prompts,
-                "of": one.of,
-                "others": one.others,
-                "of_others": one.of_others,
-                "difference": one.difference.value,
-                "difference_low": one.difference.low,
-                "difference_high": one.difference.high,
-                "log_odds": one.log_odds,
-                "p": one.p,
-                "q": one.q,
-                "category_p": category_p[category[one.group]],
-                "sentence": next((sentences[t] for t in one.triples if t in sentences), ""),
-                "triples": list(one.triples),
-            }
+        def sentence(feature: "DistinctiveFeature") -> str:
+            return next((sentences[t] for t in feature.triples if t in sentences), "")
 
+        arm_label = "" if arm is None else arm.label
+        columns = (
+            Column("category", get=lambda feature: category[feature.group]),
+            Column("group"),
+            Column("arm", get=lambda feature: arm_label),
+            Column("kind"),
+            Column("feature"),
+            Column("prompts", "d"),
+            Column("of", "d"),
+            Column("others", "d"),
+            Column("of_others", "d"),
+            Column("difference", "+.0%", interval=True),
+            Column("log_odds", "+.2f"),
+            Column("p", format_p_value),
+            Column("q", format_p_value),
+            Column("category_p", format_p_value, get=lambda one: category_p[category[one.group]]),
+            Column("sentence", get=sentence),
+            Column("triples", get=lambda feature: list(feature.triples)),
+        )
         place = {group: n for n, group in enumerate(category)}
         found = [one for test in tests for one in test.found]
-        return Rows(sorted(found, key=lambda one: place[one.group]), record, SAID_MORE)
+        return Rows(sorted(found, key=lambda one: place[one.group]), columns)
 
     def means_by_prompt_type(
         self, *, measures: Names = (), **selection: Unpack[SelectionOptions]
@@ -566,10 +549,9 @@ class RunMeasuring(RunPart):
         """
         from kgbias.measure.figures import means_by_prompt_type
 
-        columns = ("measure", "category", "group", "arm", "form", "n", "value", "low", "high")
         need_statements(self.stored)
         means = means_by_prompt_type(self.stored, Selection(**selection), as_names(measures))
-        return Rows(means, lambda m: {name: getattr(m, name) for name in columns}, columns)
+        return Rows(means, _PROMPT_TYPE_COLUMNS)
 
     def variance(self, **selection: Unpack[SelectionOptions]) -> Rows["VarianceComponents"]:
         """How much of a measure's variance lies between groups, between the wordings of their
@@ -588,11 +570,7 @@ class RunMeasuring(RunPart):
 
         series = self._context.series(self.name)
         runs = [run for run in series if run.status == "complete" or run.id == self.id]
-        components = ("groups", "wordings", "groups_by_wordings", "recrawls", "groups_by_recrawls")
-        estimate_columns = [f"{name}{end}" for name in components for end in ("", "_low", "_high")]
-        columns = ("measure", "category", "arm", "n", *estimate_columns, "within", "verdict")
-        rows = variance_table(runs, Selection(**selection))
-        return Rows(rows, lambda c: c.as_dict(), columns)
+        return Rows(variance_table(runs, Selection(**selection)), _VARIANCE_COLUMNS)
 
     def analyse_profiles(
         self,
@@ -794,91 +772,4 @@ def _device_for(spec: str, device: str) -> str:
 
 
 def _test_rows(tests: "list[GroupTest]") -> Rows["GroupTest"]:
-    columns = (
-        "arm",
-        "measure",
-        "category",
-        "first",
-        "second",
-        "n_first",
-        "n_second",
-        "mean_first",
-        "mean_second",
-        "difference",
-        "low",
-        "high",
-        "p",
-        "p_adjusted",
-        "omnibus_p",
-        "chosen",
-        "raw",
-        "corrected",
-        "corrected_low",
-        "corrected_high",
-        "corrected_p",
-        "corrected_p_adjusted",
-        "labels",
-        "shrunken",
-        "detectable",
-        "verdict",
-    )
-
-    def record(test: "GroupTest") -> dict[str, Any]:
-        difference = test.difference
-        forms = [
-            test.forms[name].value if name in test.forms else math.nan for name in ("chosen", "raw")
-        ]
-        labelled = test.label_difference
-        return dict(
-            zip(
-                columns,
-                (
-                    test.arm,
-                    test.measure,
-                    test.category,
-                    test.first,
-                    test.second,
-                    *test.n,
-                    *test.means,
-                    difference.value,
-                    difference.low,
-                    difference.high,
-                    test.p,
-                    test.p_adjusted,
-                    test.omnibus_p,
-                    *forms,
-                    labelled.value,
-                    labelled.low,
-                    labelled.high,
-                    labelled.p,
-                    labelled.p_adjusted,
-                    labelled.n,
-                    test.shrunken.value,
-                    test.detectable,
-                    test.verdict,
-                ),
-                strict=True,
-            )
-        )
-
-    return Rows(tests, record, columns)
-
-
-def _plan_record(row: "ExpectedFigure") -> dict[str, Any]:
-    cells = (
-        row.measure,
-        row.figure,
-        row.group,
-        row.arm,
-        row.value,
-        row.low,
-        row.high,
-        row.width,
-        row.n,
-        row.by_own,
-        row.raw.value,
-        row.raw.low,
-        row.raw.high,
-        row.basis,
-    )
-    return dict(zip(_PLAN_COLUMNS, cells, strict=True))
+    return Rows(tests, _TEST_COLUMNS)

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
 from kgbias.associate.family import AssociationOptions
 from kgbias.errors import DataError, UsageError
@@ -13,6 +13,7 @@ from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Flag, FlagTable
+from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, show_progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables import read_table
@@ -63,7 +64,16 @@ class GridOptions(TypedDict, total=False):
     window: int
 
 
-FLAG_COLUMNS = ("model", "group", "descriptor", "axis", "bias_score", "z", "level", "groups")
+_FLAG_COLUMNS = (
+    Column("model", get=lambda pair: pair[0].model),
+    Column("group", get=lambda pair: pair[1].group),
+    Column("descriptor", get=lambda pair: pair[1].descriptor),
+    Column("axis", get=lambda pair: pair[1].axis),
+    Column("bias_score", ".3f", get=lambda pair: pair[1].bias_score),
+    Column("z", ".2f", get=lambda pair: pair[1].z),
+    Column("level", ".3g", get=lambda pair: pair[0].level),
+    Column("groups", "d", get=lambda pair: pair[0].groups),
+)
 
 
 class StudyModelTests(StudyPart):
@@ -420,8 +430,7 @@ class StudyModelTests(StudyPart):
         """
         return Rows(
             ((table, flag) for table in self._context.graph.flags() for flag in table.flags),
-            _flag_row,
-            FLAG_COLUMNS,
+            _FLAG_COLUMNS,
         )
 
     def associate(
@@ -535,20 +544,6 @@ class StudyModelTests(StudyPart):
 
         grid = plan_grid(as_names(models), as_names(tests), as_names(methods), **options)
         return estimate_grid_cost(grid, self._context.existing_store)
-
-
-def _flag_row(pair: tuple[FlagTable, Flag]) -> Mapping[str, Any]:
-    table, flag = pair
-    return {
-        "model": table.model,
-        "group": flag.group,
-        "descriptor": flag.descriptor,
-        "axis": flag.axis,
-        "bias_score": flag.bias_score,
-        "z": flag.z,
-        "level": table.level,
-        "groups": table.groups,
-    }
 
 
 def read_benchmarks(table: Table) -> dict[str, dict[str, float]]:

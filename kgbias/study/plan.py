@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from inspect import signature
+from operator import attrgetter
 from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_type_hints
@@ -28,6 +29,7 @@ from kgbias.errors import (
 )
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import StoredRun
+from kgbias.io.columns import Column
 from kgbias.io.files import is_within, write_text
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
@@ -628,17 +630,14 @@ class StepOutcome:
 
 
 def _outcome_rows(outcomes: list[StepOutcome]) -> Rows[StepOutcome]:
-    def record(outcome: StepOutcome) -> dict[str, Any]:
-        output = "" if outcome.step.output is None else str(outcome.step.output)
-        return {
-            "step": outcome.step.kind,
-            "run": outcome.step.run,
-            "state": outcome.state,
-            "error": outcome.error,
-            "output": output,
-        }
-
-    return Rows(outcomes, record, ("step", "run", "state", "error", "output"))
+    columns = (
+        Column("step", get=attrgetter("step.kind")),
+        Column("run", get=attrgetter("step.run")),
+        Column("state"),
+        Column("error"),
+        Column("output", get=lambda outcome: str(outcome.step.output or "")),
+    )
+    return Rows(outcomes, columns)
 
 
 def carry_out(plan: Plan, progress: Progress | bool | None, keep_going: bool) -> Rows[StepOutcome]:

@@ -3,17 +3,19 @@ compared with what was said."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from kgbias.associate.family import AssociationOptions
 from kgbias.errors import DataError, StoreError, UsageError
 from kgbias.graph.selection import Selection, need_statements
-from kgbias.graph.stereotypes import MATCH_COLUMNS
 from kgbias.graph.store import StoredRun
+from kgbias.io.columns import Column, columns_of
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
+from kgbias.io.text import format_p_value
 from kgbias.models.base import Completer, PromptForm
 from kgbias.models.budget import split_budget
 from kgbias.models.server import ServerModel
@@ -28,7 +30,7 @@ from kgbias.parameters import (
     as_names,
     check_options,
 )
-from kgbias.stats.estimate import Estimate, nan_to_none
+from kgbias.stats.estimate import nan_to_none
 from kgbias.study.context import Context, RunPart
 from kgbias.study.opening import (
     OPENING_OPTIONS,
@@ -333,6 +335,8 @@ class RunProbing(RunPart):
             ...         print(row.group, row.verdict)
             Velmari people said and believed
         """
+        from kgbias.evidence.evidence_table import evidence_rows
+
         table = _build_evidence(
             self._context,
             self.stored,
@@ -346,8 +350,7 @@ class RunProbing(RunPart):
         )
         for line in (*table.missing_columns, table.note):
             self._context.remark(line)
-        marks = MATCH_COLUMNS if any(row.recorded for row in table.rows) else ()
-        return Rows(table.rows, _evidence_record, (*_EVIDENCE_COLUMNS, *marks))
+        return evidence_rows(table.rows)
 
     def evidence_agreement(
         self, model: str | None = None, **selection: Unpack[SelectionOptions]
@@ -363,10 +366,11 @@ class RunProbing(RunPart):
             model: the name of the model.
             selection: which statements count, as for `counted`.
         """
-        from kgbias.evidence import build_evidence
+        from kgbias.evidence import GroupAgreement, build_evidence
 
         table = build_evidence(self.stored, Selection(**selection), model=model)
-        return Rows(table.agreement, _agreement_record, _AGREEMENT_COLUMNS)
+        count = Column("n", "d", get=attrgetter("said_believed.n"))
+        return Rows(table.agreement, (*columns_of(GroupAgreement), count))
 
     def evidence_groups(self, model: str | None = None) -> Rows[dict[str, Any]]:
         """The groups about which a model believes worse things, from what `evidence` stored: a row
@@ -378,7 +382,7 @@ class RunProbing(RunPart):
         """
         record = _belief_record(self.stored, model)
         rows = nan_to_none(list(record.get("groups", [])))
-        return Rows(rows, lambda row: {name: row[name] for name in _GROUP_COLUMNS}, _GROUP_COLUMNS)
+        return Rows(rows, _GROUP_COLUMNS)
 
     def evidence_floor(self, model: str | None = None) -> dict[str, Any]:
         """What the test of beliefs finds with made-up names, from what `evidence` stored: pairs
@@ -407,22 +411,22 @@ class RunProbing(RunPart):
             if comparison is None:
                 continue
             for pair in comparison.iter_agreements():
-                labels = (comparison.models[n].label for n in (pair.first, pair.second))
-                correlation = pair.correlation
-                values = (
-                    category,
-                    *labels,
-                    pair.pairs,
-                    *pair.believed_counts,
-                    pair.both_believed,
-                    pair.either_believed,
-                    pair.same_sign,
-                    correlation.value,
-                    correlation.low,
-                    correlation.high,
+                first_believes, second_believes = pair.believed_counts
+                rows.append(
+                    {
+                        "category": category,
+                        "first": comparison.models[pair.first].label,
+                        "second": comparison.models[pair.second].label,
+                        "pairs": pair.pairs,
+                        "first_believes": first_believes,
+                        "second_believes": second_believes,
+                        "both": pair.both_believed,
+                        "either": pair.either_believed,
+                        "same_sign": pair.same_sign,
+                        "correlation": pair.correlation,
+                    }
                 )
-                rows.append(dict(zip(_MODEL_COLUMNS, values, strict=True)))
-        return Rows(rows, lambda row: row, _MODEL_COLUMNS)
+        return Rows(rows, _MODEL_COLUMNS)
 
     def match_stereotypes(
         self,
@@ -754,9 +758,6 @@ def _build_evidence(
     return table
 
 
-_ESTIMATE_COLUMNS = ("share", "association", "refused", "chosen", "chosen_lift", "told")
-
-
 def _read_indicators(indicators: PathLike | None) -> Any:
     from kgbias.associate.indicators import read_indicators
 
@@ -783,118 +784,30 @@ def _is_set(value: Any) -> bool:
     return value is not None and value is not False and not (isinstance(value, tuple) and not value)
 
 
-_EVIDENCE_COLUMNS = (
-    "group",
-    "predicate",
-    "object",
-    "verdict",
-    "said",
-    "lift",
-    "low",
-    "high",
-    "q_value",
-    "names",
-    "leaning",
-    "bound",
-    "of_name",
-    "found_again",
-    "least",
-    "swayed_by",
-    "share",
-    "share_low",
-    "share_high",
-    "arm",
-    "arms",
-    "acceptability",
-    "regard",
-    "regard_label",
-    "toxicity",
-    "rank",
-    "of",
-    "surprisal",
-    "association",
-    "association_low",
-    "association_high",
-    "refused",
-    "refused_low",
-    "refused_high",
-    "chosen",
-    "chosen_low",
-    "chosen_high",
-    "chosen_lift",
-    "chosen_lift_low",
-    "chosen_lift_high",
-    "chosen_q",
-    "told",
-    "told_low",
-    "told_high",
-    "category",
-    "model",
-    "vectors",
-    "stands",
-    "chooser",
-    "teller",
-    "id",
-)
 _GROUP_COLUMNS = (
-    "category",
-    "group",
-    "score",
-    "kind",
-    "value",
-    "low",
-    "high",
-    "p_value",
-    "q_value",
-    "statements",
-    "floor",
-    "floor_statements",
-    "names",
+    Column("category"),
+    Column("group"),
+    Column("score"),
+    Column("kind"),
+    Column("value", "+.2f"),
+    Column("low", "+.2f"),
+    Column("high", "+.2f"),
+    Column("p_value", format_p_value),
+    Column("q_value", format_p_value),
+    Column("statements", "d"),
+    Column("floor", ".2f"),
+    Column("floor_statements", "d"),
+    Column("names"),
 )
 _MODEL_COLUMNS = (
-    "category",
-    "first",
-    "second",
-    "pairs",
-    "first_believes",
-    "second_believes",
-    "both",
-    "either",
-    "same_sign",
-    "correlation",
-    "low",
-    "high",
+    Column("category"),
+    Column("first"),
+    Column("second"),
+    Column("pairs", "d"),
+    Column("first_believes", "d"),
+    Column("second_believes", "d"),
+    Column("both", "d"),
+    Column("either", "d"),
+    Column("same_sign", "d"),
+    Column("correlation", "+.2f", interval=True, ends=("low", "high")),
 )
-_TAU_COLUMNS = ("said_believed", "said_embedded", "believed_embedded")
-_AGREEMENT_COLUMNS = (
-    "category",
-    "group",
-    "arm",
-    *(f"{t}{end}" for t in _TAU_COLUMNS for end in ("", "_low", "_high")),
-    "n",
-)
-
-
-def _evidence_record(row: "Evidence") -> dict[str, Any]:
-    cells = {name: getattr(row, name) for name in row.__dataclass_fields__}
-    for name in _ESTIMATE_COLUMNS:
-        cells |= _estimate_cells(name, cells[name])
-    lift = row.lift
-    return cells | {
-        "said": row.count,
-        "lift": lift.value,
-        "low": lift.low,
-        "high": lift.high,
-        "names": lift.n,
-    }
-
-
-def _agreement_record(row: "GroupAgreement") -> dict[str, Any]:
-    cells: dict[str, Any] = {name: getattr(row, name) for name in ("category", "group", "arm")}
-    for name in _TAU_COLUMNS:
-        cells |= _estimate_cells(name, getattr(row, name))
-    return cells | {"n": row.said_believed.n}
-
-
-def _estimate_cells(name: str, estimate: Estimate) -> dict[str, float]:
-    return {name: estimate.value, f"{name}_low": estimate.low, f"{name}_high": estimate.high}

@@ -3,8 +3,9 @@
 import html
 import json
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from kgbias.compare.refusals import list_retries
@@ -12,7 +13,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.cross_mentions import MentionIndex
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
-from kgbias.graph.selection import SelectedStatements, Selection
+from kgbias.graph.selection import TRIPLE_COLUMNS, SelectedStatements, Selection, score_column
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
@@ -21,11 +22,13 @@ from kgbias.graph.types import (
     TopicModel,
     TripleView,
 )
+from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
-from kgbias.io.text import printable
+from kgbias.io.text import format_p_value, printable
 from kgbias.io.wording import how
 from kgbias.measures import (
     WITHHELD_PREFIX,
+    Measure,
     column_measures,
     figures_by_name,
     label_count_words,
@@ -37,6 +40,37 @@ from kgbias.stats.estimate import Estimate, covered_variances
 if TYPE_CHECKING:
     from kgbias.measure.scorer_agreement import ScorerAgreement
     from kgbias.pairs.config import PairAnswer
+
+VALUE_COLUMN = Column(
+    "value",
+    ".4g",
+    interval=True,
+    get=lambda estimate: estimate,
+    ends=("low", "high"),
+    count="n",
+)
+"""The figure of a row that is an estimate itself."""
+PAIR_COLUMNS = (
+    Column("first"),
+    Column("second"),
+    Column("n_first", "d", get=lambda test: test.n[0]),
+    Column("n_second", "d", get=lambda test: test.n[1]),
+    Column("mean_first", "+.3f", get=lambda test: test.means[0]),
+    Column("mean_second", "+.3f", get=lambda test: test.means[1]),
+    Column("difference", "+.3f", interval=True, ends=("low", "high")),
+)
+"""Of a test of two sides: their means, and the first minus the second."""
+
+
+def corrected_columns(part: str) -> tuple[Column, ...]:
+    """Of a test of two sides: the difference that labels correct, which is this part of it."""
+    return (
+        Column("corrected", "+.3f", interval=True, get=attrgetter(part)),
+        Column("corrected_p", format_p_value, get=attrgetter(f"{part}.p")),
+        Column("corrected_p_adjusted", format_p_value, get=attrgetter(f"{part}.p_adjusted")),
+        Column("labels", "d", get=attrgetter(f"{part}.n")),
+    )
+
 
 _WIDTH_PX = 180  # pixels of a drawn interval
 
@@ -204,37 +238,26 @@ def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleVie
     present = {measure for t in triples for measure in t.scores} | set(run.metrics())
     measures = column_measures(present)
     mentions = MentionIndex(run.groups)
-
-    def record(triple: TripleView) -> dict[str, Any]:
-        scores = {m.name: triple.scores.get(m.name) for m in measures}
-        return {
-            "group": triple.group,
-            "predicate": triple.predicate,
-            "object": triple.object,
-            "count": triple.count,
-            "arm": triple.arm,
-            **{name: score.value if score else math.nan for name, score in scores.items()},
-            **{m.label_column: score.label if (score := scores[m.name]) else "" for m in measures},
-            "category": category.get(triple.group_id, ""),
-            "sentence": triple.sentence,
-            "names_other": ", ".join(mentions.other_groups(triple)),
-            "id": triple.id,
-        }
-
-    names = [
-        "group",
-        "predicate",
-        "object",
-        "count",
-        "arm",
-        *(m.name for m in measures),
-        *(m.label_column for m in measures),
-        "category",
-        "sentence",
-        "names_other",
-        "id",
+    columns = [
+        *TRIPLE_COLUMNS,
+        *(score_column(measure.name) for measure in measures),
+        *(_label_column(measure) for measure in measures),
+        Column("category", get=lambda triple: category.get(triple.group_id, "")),
+        Column("sentence"),
+        Column("names_other", get=lambda triple: ", ".join(mentions.other_groups(triple))),
+        Column("id"),
     ]
-    return Rows(triples, record, names)
+    return Rows(triples, columns)
+
+
+def _label_column(measure: Measure) -> Column:
+    """The label by which a triple was scored on a measure, "" without one."""
+
+    def label(triple: TripleView) -> str:
+        score = triple.scores.get(measure.name)
+        return score.label if score else ""
+
+    return Column(measure.label_column, get=label)
 
 
 def group_rows(run: StoredRun, counted: SelectedStatements, selection: Selection) -> Rows[GroupRow]:
@@ -272,44 +295,46 @@ def group_rows(run: StoredRun, counted: SelectedStatements, selection: Selection
         key=lambda m: (order.index(m) if m in order else len(order), m),
     )
 
-    def record(row: GroupRow) -> dict[str, Any]:
-        cells: dict[str, Any] = {
-            "group": row.group,
-            "category": row.category,
-            "arm": row.arm,
-            "statements": row.statements,
-            "distinct": row.distinct,
-        }
-        for measure in measures:
-            figure = row.figures.get(measure)
-            cells[measure] = figure.value if figure else math.nan
-            cells[f"{measure}_low"] = figure.low if figure else math.nan
-            cells[f"{measure}_high"] = figure.high if figure else math.nan
-            cells[f"{measure}_n"] = figure.n if figure else 0
-            if measure in withheld:
-                cells[f"{measure}_withheld"] = figure.withheld if figure else ""
-        return cells
+    columns = [
+        Column("group"),
+        Column("category"),
+        Column("arm"),
+        Column("statements", "d"),
+        Column("distinct", "d"),
+    ]
+    for measure in measures:
+        columns += _figure_columns(measure, has_withheld=measure in withheld)
+    shown = ["group", "category", "statements", *(f.name for f in pick_headlines(present))]
+    if len({row.arm for row in rows}) > 1:
+        shown.append("arm")
+    return Rows(rows, columns, shown=shown)
 
-    names_of = ["group", "category", "arm", "statements", "distinct"]
-    for m in measures:
-        names_of += [f"{m}{end}" for end in ("", "_low", "_high", "_n")]
-        names_of += [f"{m}_withheld"] * (m in withheld)
-    has_arms = len({row.arm for row in rows}) > 1
-    headline_figures = pick_headlines(present)
 
-    def summary(row: GroupRow) -> dict[str, Any]:
-        cells: dict[str, Any] = {"group": row.group, "category": row.category}
-        cells |= {"arm": row.arm} if has_arms else {}
-        cells["statements"] = row.statements
-        for figure in headline_figures:
-            value = row.figures.get(figure.name)
-            cells[figure.name] = ""
-            if value is not None and not math.isnan(value.value):
-                interval = f" ({value.interval(figure.form)})" if value.has_interval else ""
-                cells[figure.name] = f"{value.value:{figure.form}}{interval}"
-        return cells
+def _figure_columns(measure: str, *, has_withheld: bool) -> list[Column]:
+    """The figure of a group, its n, and if any was, why it is withheld."""
+    info = figures_by_name({measure}).get(measure)
 
-    return Rows(rows, record, names_of, summary)
+    def count(row: GroupRow) -> int:
+        figure = row.figures.get(measure)
+        return figure.n if figure else 0
+
+    def reason(row: GroupRow) -> str:
+        figure = row.figures.get(measure)
+        return figure.withheld if figure else ""
+
+    columns = [
+        Column(
+            measure,
+            info.form if info else ".4g",
+            interval=True,
+            title=info.title if info else "",
+            get=lambda row: row.figures.get(measure),
+        ),
+        Column(f"{measure}_n", "d", get=count),
+    ]
+    if has_withheld:
+        columns.append(Column(f"{measure}_withheld", get=reason))
+    return columns
 
 
 def figure_of(score: GroupScore, group: str) -> Figure:
@@ -343,7 +368,7 @@ def topic_rows(models: Sequence[TopicModel]) -> Rows[TopicRow]:
         for model in models
         for t in model.topics
     )
-    return Rows(rows, columns=TopicRow.__dataclass_fields__)
+    return Rows(rows, TopicRow)
 
 
 def generation_rows(run: StoredRun) -> Rows[GenerationRow]:
@@ -373,7 +398,7 @@ def generation_rows(run: StoredRun) -> Rows[GenerationRow]:
         )
         for g in generations
     )
-    return Rows(rows, columns=GenerationRow.__dataclass_fields__)
+    return Rows(rows, GenerationRow)
 
 
 def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
@@ -404,27 +429,41 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
                     edge.tokens,
                 )
             )
-    return Rows(rows, columns=ProbeRow.__dataclass_fields__)
+    return Rows(rows, ProbeRow)
 
 
 def label_rows(labels: Sequence[Label]) -> Rows[Label]:
     """Labels as rows."""
-    return Rows(labels, columns=Label.__dataclass_fields__)
+    return Rows(labels, Label)
 
 
 def _perplexity(log_likelihood: float, tokens: int) -> float:
     return math.exp(-log_likelihood / tokens) if tokens else math.nan
 
 
-SUMMARY_COLUMNS = (
-    "name",
-    "model",
-    "revision",
-    "kind",
-    "status",
-    "created",
-    "groups",
-    "categories",
+def summary_columns(summary_of: Callable[[Any], RunSummary]) -> list[Column]:
+    """The columns of runs, of which `summary_of` gives the counts; their own `status` is that of
+    now."""
+
+    def column(name: str, get: Callable[[RunSummary], Any], form: str = "") -> Column:
+        return Column(name, form, get=lambda run: get(summary_of(run)))
+
+    return [
+        column("name", attrgetter("run.name")),
+        column("model", attrgetter("run.model.title")),
+        column("revision", attrgetter("run.model.revision")),
+        column("kind", attrgetter("run.kind")),
+        Column("status"),
+        column("created", attrgetter("run.created")),
+        column("groups", lambda summary: [group.name for group in summary.run.groups]),
+        column("categories", lambda summary: sorted({g.category for g in summary.run.groups})),
+        *(column(name, attrgetter(name), "d") for name in _SUMMARY_COUNTS),
+        column("seconds", attrgetter("seconds"), ".1f"),
+        column("series", lambda summary: summary.run.config.get("series", "")),
+    ]
+
+
+_SUMMARY_COUNTS = (
     "triples",
     "statements",
     "generations",
@@ -436,74 +475,27 @@ SUMMARY_COLUMNS = (
     "resampled",
     "prompt_tokens",
     "completion_tokens",
-    "seconds",
-    "series",
 )
-
-
-def summary_record(summary: RunSummary, status: str) -> dict[str, Any]:
-    """A run with its counts and its status, as a row of `Study.runs`."""
-    run = summary.run
-    return {
-        "name": run.name,
-        "model": run.model.title,
-        "revision": run.model.revision,
-        "kind": run.kind,
-        "status": status,
-        "created": run.created,
-        "groups": [group.name for group in run.groups],
-        "categories": sorted({group.category for group in run.groups}),
-        "triples": summary.triples,
-        "statements": summary.statements,
-        "generations": summary.generations,
-        "refused": summary.refused,
-        "invalid": summary.invalid,
-        "echoes": summary.echoes,
-        "nonsense": summary.nonsense,
-        "failed": summary.failed,
-        "resampled": summary.resampled,
-        "prompt_tokens": summary.prompt_tokens,
-        "completion_tokens": summary.completion_tokens,
-        "seconds": summary.seconds,
-        "series": run.config.get("series", ""),
-    }
 
 
 def agreement_rows(agreements: "Sequence[ScorerAgreement]") -> Rows["ScorerAgreement"]:
     """The agreement of scorers, with intervals."""
     columns = (
-        "measure",
-        "first",
-        "second",
-        "n",
-        "same",
-        "kappa",
-        "kappa_low",
-        "kappa_high",
-        "rho",
-        "rho_low",
-        "rho_high",
-        "moved",
+        Column("measure"),
+        Column("first"),
+        Column("second"),
+        Column("n", "d"),
+        Column("same", ".0%", get=attrgetter("same.value")),
+        Column("kappa", ".2f", interval=True),
+        Column("rho", ".2f", interval=True),
+        Column("moved", get=_list_moves),
     )
+    return Rows(agreements, columns)
 
-    def record(agreement: "ScorerAgreement") -> dict[str, Any]:
-        values = (
-            agreement.measure,
-            agreement.first,
-            agreement.second,
-            agreement.n,
-            agreement.same.value,
-            agreement.kappa.value,
-            agreement.kappa.low,
-            agreement.kappa.high,
-            agreement.rho.value,
-            agreement.rho.low,
-            agreement.rho.high,
-            tuple((m.group, m.first, m.second) for m in agreement.moved),
-        )
-        return dict(zip(columns, values, strict=True))
 
-    return Rows(agreements, record, columns)
+def _list_moves(agreement: "ScorerAgreement") -> tuple[tuple[str, float, float], ...]:
+    """Each group that the scorers put in another place, with both places."""
+    return tuple((moved.group, moved.first, moved.second) for moved in agreement.moved)
 
 
 @dataclass(frozen=True, slots=True)
@@ -563,7 +555,7 @@ def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
                     *(math.nan if value is None else value for value in figures),
                 )
             )
-    return Rows(rows, columns=ChoiceRow.__dataclass_fields__)
+    return Rows(rows, ChoiceRow)
 
 
 def profile_rows(run: StoredRun) -> Rows[Profile]:
@@ -574,17 +566,20 @@ def profile_rows(run: StoredRun) -> Rows[Profile]:
     names = {g.id: g.name for g in run.groups}
     profiles = add_labels(run.profiles(), names)
     attributes = list_attributes(profiles)
-    about = ("name", "group", "label", "ethnicity", "gender")
+    about = (
+        Column("name"),
+        Column("group", get=lambda profile: names.get(profile.group_id, "")),
+        Column("label", get=lambda profile: profile.labels.get("group", "")),
+        Column("ethnicity", get=lambda profile: profile.labels.get("ethnicity", "")),
+        Column("gender", get=lambda profile: profile.labels.get("gender", "")),
+    )
+    taken = {column.name for column in about}
+    return Rows(profiles, [*about, *(_attribute_column(a) for a in attributes if a not in taken)])
 
-    def record(profile: Profile) -> dict[str, object]:
-        labels = (profile.labels.get(kind, "") for kind in ("group", "ethnicity", "gender"))
-        row: dict[str, object] = dict(
-            zip(about, (profile.name, names.get(profile.group_id, ""), *labels), strict=True)
-        )
-        return row | {a: list(profile.values_of(a)) for a in attributes if a not in row}
 
-    columns = (*about, *(a for a in attributes if a not in about))
-    return Rows(profiles, record, columns)
+def _attribute_column(attribute: str) -> Column:
+    """The values of an attribute, as a list."""
+    return Column(attribute, get=lambda profile: list(profile.values_of(attribute)))
 
 
 def profiles_of(run: StoredRun) -> list[Profile]:
@@ -651,7 +646,7 @@ def story_rows(run: StoredRun) -> Rows[StoryRow]:
                 attributes,
             )
         )
-    return Rows(rows, columns=StoryRow.__dataclass_fields__)
+    return Rows(rows, StoryRow)
 
 
 @dataclass(frozen=True, slots=True)
@@ -708,7 +703,7 @@ def answer_rows(run: StoredRun) -> Rows[AnswerRow]:
         )
         for a, prompt in answers_of(run)
     ]
-    return Rows(rows, columns=AnswerRow.__dataclass_fields__)
+    return Rows(rows, AnswerRow)
 
 
 TOTAL_ROW = "all"  # the last row
@@ -777,7 +772,7 @@ def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
         row(name, (answers[k] for k in sorted(own) if k in answers)) for name, own in keys.items()
     ]
     total = replace(row(TOTAL_ROW, answers.values()), seconds=run.summary().seconds)
-    return Rows((*rows, total), columns=GroupCost.__slots__)
+    return Rows((*rows, total), GroupCost)
 
 
 def _cost(answer: Answer, prices: Prices) -> float:

@@ -159,7 +159,7 @@ def reproduce(
 
 
 def _difference_rows(differences: Sequence[Difference]) -> Rows[Difference]:
-    return Rows(differences, columns=Difference.__dataclass_fields__)
+    return Rows(differences, Difference)
 
 
 def _open_model(

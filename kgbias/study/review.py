@@ -3,8 +3,9 @@
 import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import Self
 
 from kgbias.crawl.parse import parse_prompt, reread_answer
 from kgbias.errors import DataError, UsageError
@@ -14,6 +15,7 @@ from kgbias.graph.record import timestamp
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Triple
 from kgbias.ids import normalise
+from kgbias.io.columns import Column
 from kgbias.io.files import replace_file
 from kgbias.io.rows import Rows
 from kgbias.io.tables import read_table
@@ -137,7 +139,7 @@ class Review:
             if (decided or row.decision in ("", "undo"))
             and (search is None or _contains_text(row, search.casefold()))
         )
-        return Rows(rows, columns=ReviewedAnswer.__dataclass_fields__)
+        return Rows(rows, ReviewedAnswer)
 
     def decide(
         self,
@@ -181,33 +183,18 @@ class Review:
 
     def history(self) -> Rows[Decision]:
         """All decisions, oldest first."""
-
-        def record(decision: Decision) -> dict[str, Any]:
-            statement = decision.statement or decision.read
-            return {
-                "decided": decision.decided,
-                "reviewer": decision.reviewer,
-                "verdict": decision.verdict,
-                "group": statement.group if statement else "",
-                "predicate": decision.statement.predicate if decision.statement else "",
-                "object": decision.statement.object if decision.statement else "",
-                "read_predicate": decision.read.predicate if decision.read else "",
-                "read_object": decision.read.object if decision.read else "",
-                "id": decision.generation_id,
-            }
-
-        names = (
-            "decided",
-            "reviewer",
-            "verdict",
-            "group",
-            "predicate",
-            "object",
-            "read_predicate",
-            "read_object",
-            "id",
+        columns = (
+            Column("decided"),
+            Column("reviewer"),
+            Column("verdict"),
+            Column("group", get=lambda one: _part_of(one.statement or one.read, "group")),
+            Column("predicate", get=lambda one: _part_of(one.statement, "predicate")),
+            Column("object", get=lambda one: _part_of(one.statement, "object")),
+            Column("read_predicate", get=lambda one: _part_of(one.read, "predicate")),
+            Column("read_object", get=lambda one: _part_of(one.read, "object")),
+            Column("id", get=attrgetter("generation_id")),
         )
-        return Rows(self._run.decisions(), record, names)
+        return Rows(self._run.decisions(), columns)
 
     def write_sheet(self, path: str | Path, answers: Iterable[ReviewedAnswer]) -> int:
         """Write answers as a CSV file for a spreadsheet; returns how many. A person fills in the
@@ -318,7 +305,7 @@ class Review:
             self._run.add_decisions(list(decisions.values()))
             self._needs_derive = True
             self._derive_graph()
-        return Rows(decisions.values(), columns=Decision.__dataclass_fields__)
+        return Rows(decisions.values(), Decision)
 
     def _load_answers(self, ids: Iterable[str]) -> Mapping[str, tuple[str, Triple | None]]:
         """The run's answers by id: the group, and what each counts as. A run may have many, so they
@@ -361,3 +348,8 @@ def _is_repeated(earlier: Decision | None, decision: Decision) -> bool:
 
 def _contains_text(row: ReviewedAnswer, text: str) -> bool:
     return any(text in part.casefold() for part in (row.answer, f"{row.predicate} {row.object}"))
+
+
+def _part_of(triple: Triple | None, part: str) -> str:
+    """The group, predicate or object of a triple; "" without one."""
+    return "" if triple is None else str(getattr(triple, part))

@@ -2,6 +2,7 @@
 
 import html
 from collections.abc import Mapping
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -16,7 +17,9 @@ from kgbias.graph.types import (
     TopicModel,
     TripleView,
 )
+from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
+from kgbias.io.text import format_p_value
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.budget import split_budget
 from kgbias.parameters import SelectionOptions
@@ -276,19 +279,16 @@ class RunContents(RunPart):
 
         Frame columns: test, method, model, effect_size, low, high, p_value.
         """
-        return Rows(
-            self.stored.associations(),
-            lambda a: {
-                "test": a.test,
-                "method": a.method,
-                "model": a.model.title,
-                "effect_size": a.effect_size,
-                "low": a.low,
-                "high": a.high,
-                "p_value": a.p_value,
-            },
-            ("test", "method", "model", "effect_size", "low", "high", "p_value"),
+        columns = (
+            Column("test"),
+            Column("method"),
+            Column("model", get=attrgetter("model.title")),
+            Column("effect_size", "+.3f"),
+            Column("low", "+.3f"),
+            Column("high", "+.3f"),
+            Column("p_value", format_p_value),
         )
+        return Rows(self.stored.associations(), columns)
 
     def topics(self) -> Rows[records.TopicRow]:
         """The topics that `measure(topics=True)` found, by category and number.

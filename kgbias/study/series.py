@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from typing import Unpack, overload
 
 from kgbias.graph.selection import Selection
+from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
 from kgbias.measure.configure import MeasureCall
 from kgbias.measures import figures_by_name
 from kgbias.parameters import Names, SelectionOptions, as_names
 from kgbias.study.calls import PublicCalls
-from kgbias.study.records import Figure, figure_of
+from kgbias.study.records import VALUE_COLUMN, Figure, figure_of
 from kgbias.study.run import Run
 
 
@@ -126,8 +127,16 @@ class Series(PublicCalls, Sequence[Run]):
                 values.items(), key=lambda item: _sort_key(item[0], order, places)
             )
         ]
-        columns = ("measure", "group", "arm", "n", "mean", "sd", "values")
-        return Rows(rows, lambda score: {name: getattr(score, name) for name in columns}, columns)
+        columns = (
+            Column("measure"),
+            Column("group"),
+            Column("arm"),
+            Column("n", "d"),
+            Column("mean", ".4g"),
+            Column("sd", ".4g"),
+            Column("values", ".4g"),
+        )
+        return Rows(rows, columns)
 
     def pool_figures(
         self, measure: Names = (), **selection: Unpack[SelectionOptions]
@@ -153,10 +162,14 @@ class Series(PublicCalls, Sequence[Run]):
             for s in pooled_figures([run.stored for run in self], Selection(**selection))
             if not wanted_figures or s.measure in wanted_figures
         ]
-        columns = ("group", "measure", "arm", "value", "low", "high", "n", "covers")
-
-        group_figures = [figure_of(s, names[s.group_id]) for s in scores]
-        return Rows(group_figures, lambda f: {name: getattr(f, name) for name in columns}, columns)
+        columns = (
+            Column("group"),
+            Column("measure"),
+            Column("arm"),
+            VALUE_COLUMN,
+            Column("covers"),
+        )
+        return Rows([figure_of(s, names[s.group_id]) for s in scores], columns)
 
     @overload
     def __getitem__(self, index: int) -> Run: ...

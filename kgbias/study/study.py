@@ -11,6 +11,7 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import BudgetedCrawlArguments, configure
 from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.store import DEFAULT_STORE, Store
+from kgbias.io.columns import Column
 from kgbias.io.plugins import Plugin, PluginTable
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
@@ -45,7 +46,7 @@ from kgbias.study.opening import (
     split_prices,
 )
 from kgbias.study.probing import BeliefOptions, split_probe_settings
-from kgbias.study.records import SUMMARY_COLUMNS, summary_record
+from kgbias.study.records import summary_columns
 from kgbias.study.run import Run
 from kgbias.study.series import Series
 from kgbias.study.validation import StudyValidation
@@ -101,17 +102,14 @@ def queries() -> Rows["NamedQuery"]:
     """
     from kgbias.query import load_query, query_names
 
-    return Rows(
-        map(load_query, query_names()),
-        lambda q: {"name": q.name, "help": q.help, "parameters": [p.name for p in q.parameters]},
-        ("name", "help", "parameters"),
-    )
+    parameters = Column("parameters", get=lambda query: [p.name for p in query.parameters])
+    return Rows(map(load_query, query_names()), ("name", "help", parameters))
 
 
 def model_kinds() -> Rows[ModelKind]:
     """The kinds of models and what each allows: writing text (`crawl`), answers in a schema, seeds,
     log-probabilities, probes, association tests, batches. Frame columns: those of `ModelKind`."""
-    return Rows(list_model_kinds(), columns=tuple(ModelKind.__dataclass_fields__))
+    return Rows(list_model_kinds(), ModelKind)
 
 
 def plugins() -> Rows[Plugin]:
@@ -131,7 +129,7 @@ def plugins() -> Rows[Plugin]:
         REPORT_PARTS,
     )
     rows = [plugin for table in tables for plugin in table.list_plugins()]
-    return Rows(rows, columns=tuple(Plugin.__dataclass_fields__))
+    return Rows(rows, Plugin)
 
 
 @public_call
@@ -303,8 +301,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         summaries = {s.run.id: s for s in self._context.graph.summaries()}
         return Rows(
             (Run(self._context, s.run) for s in summaries.values()),
-            lambda run: summary_record(summaries[run.id], run.status),
-            SUMMARY_COLUMNS,
+            summary_columns(lambda run: summaries[run.id]),
         )
 
     def run(self, name: str | None = None, *, kind: str | None = None) -> Run:

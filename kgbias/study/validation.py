@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,12 +12,14 @@ from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
+from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.reference.world import INITIAL_PREDICATES
 from kgbias.study.context import StudyPart
+from kgbias.study.records import VALUE_COLUMN
 
 if TYPE_CHECKING:
     from kgbias.calibrate import Coverage, FalsePositives, RowResult
@@ -149,7 +152,7 @@ class StudyValidation(StudyPart):
             run = StoredRun(store, calibrations[0].run)
             write_report(run, report_path, extra_sections=[section], selection=all_statements)
         return CalibrationResult(
-            Rows(table, _calibration_record, _CALIBRATION_COLUMNS),
+            Rows(table, _CALIBRATION_COLUMNS),
             calibrations[0].truth.hash,
             seeds,
             report_path,
@@ -197,7 +200,7 @@ class StudyValidation(StudyPart):
             rows, nulls = measure_coverage(config, model, scorers, store, progress, crawls=crawls)
         requests_per_group = price_crawl(config).requests / len(config.groups)
         return CoverageResult(
-            Rows(rows, _coverage_record, _COVERAGE_COLUMNS),
+            Rows(rows, _COVERAGE_COLUMNS),
             nulls,
             load_truth().hash,
             crawls,
@@ -295,7 +298,7 @@ class StudyValidation(StudyPart):
                 scorings.append(
                     estimate_scoring(measure, _spec_name(spec), texts, name_texts=names_tried)
                 )
-        return Rows(scorings, columns=ScoringPrice.__dataclass_fields__)
+        return Rows(scorings, ScoringPrice)
 
 
 DEFAULT_CRAWLS = 200  # of the command line's --coverage
@@ -409,43 +412,16 @@ def _agreement_record(row: "ScorerReliability", checked_set: "CheckedSet | None"
 
 
 _COVERAGE_COLUMNS = (
-    "figure",
-    "title",
-    "covers",
-    "share",
-    "low",
-    "high",
-    "n",
-    "independent",
-    "width",
+    Column("figure"),
+    Column("title"),
+    Column("covers", get=lambda coverage: list(coverage.covers)),
+    Column("share", ".1%", interval=True, ends=("low", "high"), count="n"),
+    Column("independent", ".1%", get=attrgetter("independent.value")),
+    Column("width", ".3g"),
 )
-
-
-def _coverage_record(row: "Coverage") -> dict[str, Any]:
-    return {
-        "figure": row.figure,
-        "title": row.title,
-        "covers": list(row.covers),
-        "share": row.share.value,
-        "low": row.share.low,
-        "high": row.share.high,
-        "n": row.share.n,
-        "independent": row.independent.value,
-        "width": row.width,
-    }
-
-
-_CALIBRATION_COLUMNS = ("key", "title", "value", "low", "high", "n", "target")
-
-
-def _calibration_record(row: "RowResult") -> dict[str, Any]:
-    estimate = row.estimate
-    return {
-        "key": row.key,
-        "title": row.title,
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "n": estimate.n,
-        "target": row.target,
-    }
+_CALIBRATION_COLUMNS = (
+    Column("key"),
+    Column("title"),
+    replace(VALUE_COLUMN, get=attrgetter("estimate")),
+    Column("target"),
+)

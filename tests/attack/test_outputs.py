@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from kgbias.graph.types import CONTENT_WARNING
-from kgbias.report.tables import Table, table_latex
+from kgbias.io.columns import Column
+from kgbias.report.tables import COUNT_COLUMN, GROUP_COLUMN, Table, table_latex
 from tests.attack.commands import ROOT, Commands
 from tests.attack.worlds import ROWS, measure_options
 from tests.conftest import skip_or_fail
@@ -286,8 +287,9 @@ def test_latex_tables_compile(tmp_path: Path, program: str) -> None:
     names = []
     for n in range(0, len(texts), 20):
         part = texts[n : n + 20]
-        rows = [[text[:40], str(k), text] for k, text in enumerate(part)]
-        columns = ("Group", "n", part[-1][:100])
+        rows = [[text[:40], k, text] for k, text in enumerate(part)]
+        last = part[-1][:100]
+        columns = (GROUP_COLUMN, COUNT_COLUMN, Column(last, title=last))
         table = Table(f"t{n}", part[0][:500], columns, rows, part[1][:500])
         written = table_latex(table, CONTENT_WARNING)
         assert "needs \\usepackage{booktabs,graphicx} and \\usepackage[T1]{fontenc}" in written

@@ -36,6 +36,7 @@ from kgbias.report.multi_run_data import MultiRunData
 from kgbias.report.save import save_multi_run
 from tests.conftest import require_modules
 from tests.integration.test_report_browser import Window
+from tests.report_data import shown_rows
 
 pytestmark = pytest.mark.integration
 
@@ -236,10 +237,10 @@ def test_what_two_models_find_probable(two: list[StoredRun]) -> None:
     probed(two[0], dict.fromkeys(texts, "Ayes"))
     probed(two[1], {text: "Ayes" if n % 2 else "Bees" for n, text in enumerate(texts)})
     shown = {e.key: e for e in multi_run_exhibits(MultiRunData(two))}
-    rows = {row[0]: row[1:] for row in shown["01-probable"].table.rows}
+    rows = {row[0]: row[1:] for row in shown_rows(shown["01-probable"].table)}
     assert rows["Ayes"][:2] == ["60", "100.0%"] and rows["Ayes"][3:5] == ["60", "50.0%"]
     assert shown["01-probable"].draw is not None
-    tests = {row[0]: row for row in shown["01-probable-tests"].table.rows}
+    tests = {row[0]: row for row in shown_rows(shown["01-probable-tests"].table)}
     assert tests["Ayes"][1:5] == ["one", "two", "60", "+50.0"]
     assert float(tests["Ayes"][6].lstrip("<")) < 0.01
     assert tests[HOSTILE][4] == "+0.0" and tests[HOSTILE][6] == "1"
@@ -261,7 +262,7 @@ def test_the_graph_the_statements_and_the_topics_of_two_runs(two: list[StoredRun
         model = TopicModel("people", topics, about, settings)
         run.store.save_topics(run.id, [model])
     shown = {e.key: e for e in multi_run_exhibits(MultiRunData(two))}
-    topic_rows = shown["01-topics"].table.rows
+    topic_rows = shown_rows(shown["01-topics"].table)
     assert [row[:2] for row in topic_rows] == [
         ["one", "rain"],
         ["one", "else"],
@@ -272,7 +273,7 @@ def test_the_graph_the_statements_and_the_topics_of_two_runs(two: list[StoredRun
     graph = next(e for e in shown.values() if e.title == "What one, two and both say about Bees")
     assert "0 were said by one only, 30 by both, 0 by two only" in graph.table.note
     assert graph.draw is not None
-    rows = shown["02-statements"].table.rows
+    rows = shown_rows(shown["02-statements"].table)
     assert len(rows) == 200 or len(rows) == len(
         MultiRunData(two).statement_ids[0] | MultiRunData(two).statement_ids[1]
     )

@@ -37,6 +37,7 @@ from kgbias.probe.choice.result import (
 from kgbias.report.choices import choice_exhibits as exhibits_of_choices
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
+from tests.report_data import shown_rows
 from tests.scripted_model import ScriptedModel
 
 OPTIONS = (("Elves", "Fair folk"), ("Orcs",), ("Dwarves",), ("Half Orcs",))
@@ -253,7 +254,7 @@ def test_choices_are_exhibits(study: kgbias.Study) -> None:
     run.choose(model, samples=6)
     data = RunData(run.stored)
     shares, *statements = exhibits_of_choices(data, "peoples", "01")
-    rows = {row[0]: row for row in shares.table.rows}
+    rows = {row[0]: row for row in shown_rows(shares.table)}
     (edges,) = (run.stored.choices(c.id) for c in run.stored.choice_runs())
     for group in run.stored.groups:
         own = [e for e in edges if e.group_id == group.id]
@@ -264,10 +265,10 @@ def test_choices_are_exhibits(study: kgbias.Study) -> None:
     assert "by chance" not in shares.table.note and "chance is 33% (dashed)" in shares.table.note
     assert shares.draw is not None and shares.draw().axes
     for exhibit in statements:
-        lifts = [float(row[6]) for row in exhibit.table.rows]
+        lifts = [float(row[6]) for row in shown_rows(exhibit.table)]
         assert lifts == sorted(lifts, reverse=True)
-        assert ["Dwarves", "dig gold"] in [row[:2] for row in exhibit.table.rows]
-        assert all(float(row[-1]) <= 0.05 for row in exhibit.table.rows)
+        assert ["Dwarves", "dig gold"] in [row[:2] for row in shown_rows(exhibit.table)]
+        assert all(float(row[-1]) <= 0.05 for row in shown_rows(exhibit.table))
     assert "choices" in {s.anchor for s in standard_sections(data, [shares, *statements])}
 
 

@@ -56,6 +56,7 @@ from kgbias.report.evidence import (
 from kgbias.report.exhibits import run_exhibits
 from kgbias.report.multi_run_data import MultiRunData
 from kgbias.report.run_data import RunData
+from tests.report_data import shown_rows
 from tests.simulation import Simulation
 
 FORMS = ("{} people", "people who are {}", "{} folk", "{} persons", "people with {} roots")
@@ -356,7 +357,7 @@ def test_the_same_words_are_asked_once_wherever_they_are_cut(run: StoredRun) -> 
     shown = group_statements(data.arms[0], "peoples")
     assert sum(p.said for p in shown) == sum(t.count for t in run.triples())
     strongest, *_ = beliefs_of(data, "peoples", "01")
-    texts = [row[1] for row in strongest.table.rows]
+    texts = [row[1] for row in shown_rows(strongest.table)]
     assert sum(text.casefold() == "love the thing300" for text in texts) == 1
 
 
@@ -690,7 +691,7 @@ def test_every_pair_that_was_asked_is_in_the_scatter(run: StoredRun) -> None:
     assert sum(p.said for p in found) == sum(t.count for t in run.triples())
     (exhibit,) = said_believed_exhibits(data.arms[0], "peoples", "01")
     assert exhibit.key == "01-said-believed" and "believer" in exhibit.title
-    rows = {(row[0], row[1]): row for row in exhibit.table.rows}
+    rows = {(row[0], row[1]): row for row in shown_rows(exhibit.table)}
     assert rows["elves", "love thing0"][2] == "2" and rows["elves", "love thing0"][5] == "believed"
     assert rows["elves", "love thing300"][2] == "0"  # given, and believed
     assert ("orcs", "love thing300") not in rows
@@ -762,18 +763,17 @@ def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> Non
     assert not two.correlation.has_interval  # all statements are of one predicate
     assert found.models[0].floor[1] > 0
     strongest, agreement = belief_comparison_exhibits(found, "peoples", "01")
-    group, text, *_ = strongest.table.rows[0]
+    group, text, *_ = shown_rows(strongest.table)[0]
     assert (int(text.removeprefix("love thing")) % 3) == [g.name for g in GROUPS].index(group)
-    assert strongest.table.rows[0][4] == strongest.table.rows[0][7] == "believed"
+    assert shown_rows(strongest.table)[0][4] == shown_rows(strongest.table)[0][7] == "believed"
     marked = replace(
         found.models[0], naming_ids=frozenset({found.models[0].edges[found.pairs[0]].statement_id})
     )
-    rows = next(
-        belief_comparison_exhibits(BeliefComparison([marked, found.models[1]]), "peoples", "01")
-    ).table.rows
+    of_marked = BeliefComparison([marked, found.models[1]])
+    rows = next(belief_comparison_exhibits(of_marked, "peoples", "01")).table.rows
     assert [row[1].endswith("(names a group)") for row in rows].count(True) == 1
-    assert agreement.table.rows[0][:2] == ["believer", "weaker (1)"]
-    assert agreement.table.rows[0][5] == str(two.both_believed)
+    assert shown_rows(agreement.table)[0][:2] == ["believer", "weaker (1)"]
+    assert shown_rows(agreement.table)[0][5] == str(two.both_believed)
     assert "believer: 0.0" in agreement.table.note
     keys = [e.key for e in run_exhibits(RunData(run))]
     assert {"01-believed-beside", "01-believed-agreement"} <= set(keys)
@@ -828,7 +828,7 @@ def test_who_believes_what_alone_and_by_how_much_they_differ(run: StoredRun) -> 
     for key, other in apart.items():
         assert other.difference.value == pytest.approx(lifts[key], abs=0.2)
     table = next(belief_comparison_exhibits(found, "peoples", "01")).table
-    place = list(table.columns).index("shown for")
+    place = [column.name for column in table.columns].index("shown for")
     assert {row[place] for row in table.rows} == {"believer alone"}
     assert f"{two.believed_by_one[0]} by believer alone, 0 by blank alone" in table.note
     assert "which does not show that the other lacks the belief" in table.note

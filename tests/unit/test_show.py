@@ -9,8 +9,11 @@ from pathlib import Path
 import pytest
 
 from kgbias.cli import show
+from kgbias.io.columns import Column
+from kgbias.io.rows import Rows
+from kgbias.stats.estimate import Estimate
 
-HEAD = ("name", ">n", "words")
+HEAD = ("name", Column("n", "d"), "words")
 ROWS = [
     ("a", 1, "x" * 300),
     ("b \x1b[31m\nc\u202e", 20_000, "[red]d[/red] :smile:"),
@@ -38,8 +41,39 @@ def test_a_table_in_a_terminal_folds_texts_and_cuts_nothing(
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 60 and "".join(lines).count("x") == 300
     monkeypatch.setenv("COLUMNS", "10")
-    show.print_table((">number",) * 3, [(123_456_789, 123_456_789, 123_456_789)])
+    show.print_table((Column("number", "d"),) * 3, [(123_456_789, 123_456_789, 123_456_789)])
     assert capsys.readouterr().out.split()[-3:] == ["123456789"] * 3
+
+
+def test_a_figure_stands_beside_its_interval(capsys: pytest.CaptureFixture[str]) -> None:
+    columns = (Column("group"), Column("lift", "+.1f", interval=True))
+    rows = Rows(
+        [
+            {"group": "a", "lift": Estimate(1.0, -0.5, 2.5, 9)},
+            {"group": "b", "lift": Estimate.missing(1, 3.0)},
+            {"group": "c", "lift": None},
+        ],
+        columns,
+    )
+    show.print_rows(rows)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    assert lines == [
+        ["group", "lift", "95%", "interval"],
+        ["a", "+1.0", "-0.5", "to", "+2.5"],
+        ["b", "+3.0", "-"],
+        ["c", "-", "-"],
+    ]
+    show.print_rows(rows, "group")
+    assert capsys.readouterr().out.split() == ["group", "a", "b", "c"]
+
+
+def test_what_a_command_shows_is_json_or_text(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = Rows([{"a": 1}])
+    output = show.Output({"run": "r", "rows": rows}, lambda: show.say("in words"), lambda: 3)
+    assert show.print_output(output, as_json=True) == 3
+    assert json.loads(capsys.readouterr().out) == {"run": "r", "rows": [{"a": 1}]}
+    assert show.print_output(output, as_json=False) == 3
+    assert capsys.readouterr().out == "in words\n"
 
 
 def test_a_line_is_one_line_and_json_has_no_nan(

@@ -1,15 +1,20 @@
 """The front door: a study and its runs, on a scripted model and a SQLite file."""
 
+import math
+import pickle
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Annotated, Any
 
 import pytest
 
 import kgbias
+from kgbias.io.columns import Shown
 from kgbias.io.rows import Rows
 from kgbias.models.base import Request
+from kgbias.stats.estimate import Estimate
 from kgbias.study.records import Figure
 from tests.scripted_model import ScriptedModel
 
@@ -165,11 +170,34 @@ def test_repr_says_what_it_is(study: kgbias.Study, model: ScriptedModel) -> None
 
 def test_rows_with_too_many_columns_print_a_summary() -> None:
     record = {f"c{n}": n for n in range(50)}
-    rows = Rows([record], summary=lambda row: {"first": row["c0"]})
+    rows = Rows([record], shown=["c0"])
     assert repr(rows).split("\n") == [
-        "first",
+        "c0",
         "0",
         "1 row, in short; to_frame() has all 50 columns",
     ]
-    assert "<th>first</th>" in rows._repr_html_() and "c49" not in rows._repr_html_()
+    assert "<th>c0</th>" in rows._repr_html_() and "c49" not in rows._repr_html_()
     assert rows.records() == [record] and repr(rows[:1]) == repr(rows)
+
+
+@dataclass(frozen=True)
+class Found:
+    """A result with a figure, as those of a run are."""
+
+    group: str
+    lift: Annotated[Estimate, Shown("+.2f", ends=("low", "high"), count="names")]
+    share: Estimate
+    rank: int | None
+
+
+def test_a_record_says_its_columns_once() -> None:
+    """Of its fields follow the frame, what is printed, and what a command prints."""
+    rows = Rows([Found("<x>", Estimate(1.5, 0.5, 2.5, 7), Estimate.missing(), None)], Found)
+    frame_columns = ("group", "lift", "low", "high", "names", "share", "share_low", "share_high")
+    assert rows.columns == (*frame_columns, "rank")
+    (record,) = rows.records()
+    assert [record[name] for name in frame_columns[:5]] == ["<x>", 1.5, 0.5, 2.5, 7]
+    assert math.isnan(record["share"]) and math.isnan(record["share_high"])
+    assert repr(rows).splitlines()[1].split() == ["<x>", "+1.50", "(+0.50", "to", "+2.50)"]
+    restored = pickle.loads(pickle.dumps(rows))
+    assert restored.records()[0]["high"] == 2.5 and repr(restored) == repr(rows)

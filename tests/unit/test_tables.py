@@ -2,36 +2,52 @@
 
 import csv
 import io
+import math
 
+from kgbias.io.columns import Column, Formatted
+from kgbias.io.text import format_p_value
 from kgbias.report.cards import TableCard, sample_sizes
-from kgbias.report.tables import (
-    Table,
-    as_csv,
-    merge_intervals,
-    numeric_columns,
-    run_label,
-    table_latex,
-)
+from kgbias.report.tables import Table, as_csv, run_label, table_latex
+from kgbias.stats.estimate import Estimate
 
 TABLE = Table(
     "01-regard",
     "Regard of <people>.",
-    ("Group", "n", "overall", "95% interval", "p"),
-    [["=SUM(1)", "40", "-0.12", "-0.20 to +0.05", "<0.0001"], ["B-C", "7", "+1", "-", "0.5000"]],
+    (
+        Column("Group"),
+        Column("n", ".0f"),
+        Column("overall", "+.2f", interval=True),
+        Column("p", format_p_value),
+    ),
+    [
+        ["=SUM(1)", 40, Estimate(-0.12, -0.2, 0.05, 40), 1e-9],
+        ["B-C", 7, Estimate.missing(7, 1.0), 0.5],
+    ],
     "Values from -1 to 1.",
 )
 
 
 def test_an_interval_stands_with_its_figure() -> None:
-    found = merge_intervals(TABLE)
-    assert found.columns == ["Group", "n", "overall", "p"]
-    assert [row[2] for row in found.rows] == ["-0.12 [-0.20, +0.05]", "+1"]
-    assert numeric_columns(found) == [False, True, True, True]
     shown = TableCard(TABLE)
     assert [c.name for c in shown.columns] == ["Group", "n", "overall", "p"]
+    assert [c.numeric for c in shown.columns] == [False, True, True, True]
     assert (shown.rows[0][2].text, shown.rows[0][2].interval) == ("−0.12", "−0.20 to +0.05")
     assert shown.rows[1][0].text == "B-C"  # a hyphen in words stays one
     assert sample_sizes(TABLE) == "n = 7 to 40"
+
+
+def test_a_column_says_how_its_cells_are_written() -> None:
+    mean = Column("mean_regard", "+.2f", interval=True)
+    assert mean.heading == "mean regard"
+    assert mean.text(Estimate(0.5, 0.25, 0.75, 3)) == "+0.50"
+    assert mean.text(-0.001) == "+0.00"  # a zero has no sign of its own
+    assert mean.interval_text(Estimate(0.5, 0.25, 0.75, 3)) == "+0.25 to +0.75"
+    assert mean.interval_text(Estimate.missing(1, 0.5)) == "-"
+    assert mean.interval_text(None) == mean.text(None) == mean.text(math.nan) == ""
+    assert mean.text(Formatted(Estimate.missing(1, 0.5), ".0%")) == "50%"
+    assert Column("n", ",.0f").text((1200, 7)) == "1,200, 7"
+    assert Column("quartiles", ".1f", joiner=" to ").text((0.25, 0.75)) == "0.2 to 0.8"
+    assert Column("p", format_p_value, missing="-").text(math.nan) == "-"
 
 
 def test_csv_has_both_ends_and_no_formula() -> None:
@@ -39,7 +55,7 @@ def test_csv_has_both_ends_and_no_formula() -> None:
     assert rows == [
         ["Group", "n", "overall", "overall, 95% low", "overall, 95% high", "p"],
         ["'=SUM(1)", "40", "-0.12", "-0.20", "+0.05", "<0.0001"],
-        ["B-C", "7", "+1", "", "", "0.5000"],
+        ["B-C", "7", "+1.00", "", "", "0.5000"],
     ]
 
 

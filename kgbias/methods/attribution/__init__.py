@@ -35,7 +35,7 @@ def attribute(
     """Find which words drive a score.
 
     Frame columns: sentence, measure, score, tokens, effects (one for each token), scorer,
-    version, method.
+    version, method, id (of the triple).
 
     Args:
         run: the run.
@@ -134,13 +134,13 @@ def rank_words(
     if not attributions:
         raise UsageError(f"run {run.name!r} has no such word effects: attribute it first")
     if against is None:
-        return Rows(word_effects(attributions, groups, top=top), columns=WORD_COLUMNS)
+        return Rows(word_effects(attributions, groups, top=top), WORD_COLUMNS)
     rows: list[WordEffect] = []
     for metric in dict.fromkeys(a.metric for a in attributions):
         of_metric = [a for a in attributions if a.metric == metric]
         cells = confusion_cells(stored, metric, against, [a.triple_id for a in of_metric])
         rows += word_effects(of_metric, cells, top=top)
-    return Rows(rows, columns=WORD_COLUMNS)
+    return Rows(rows, WORD_COLUMNS)
 
 
 @public_call
@@ -177,7 +177,6 @@ def measure_deletion(
         DELETION_COLUMNS,
         METHOD_VERSIONS,
         deletion_curves,
-        deletion_record,
     )
 
     if removed < 1:
@@ -196,4 +195,4 @@ def measure_deletion(
         }
         opened_scorer = load_scorer(name, scorer, device=device)
         curves += deletion_curves(opened_scorer, words, max_removed=removed, seed=seed)
-    return Rows(curves, deletion_record, DELETION_COLUMNS)
+    return Rows(curves, DELETION_COLUMNS)

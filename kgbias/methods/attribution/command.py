@@ -1,6 +1,6 @@
 """`kgbias attribute`: which words drive a score."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -15,10 +15,17 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.settings import setting
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
+from kgbias.io.columns import Column
+from kgbias.io.rows import Rows
 from kgbias.io.text import spoken_name
 from kgbias.measures import MEASURES
 from kgbias.methods import attribution
+
+if TYPE_CHECKING:
+    from kgbias.graph.types import Attribution
+    from kgbias.methods.attribution.word_effects import Deletion, WordEffect
 
 _OTHER_SELECTIONS = {"search": "--search", "everything": "--all"}
 
@@ -91,9 +98,8 @@ def attribute(
     words: bool,
     against: str | None,
     deletion: bool,
-    as_json: bool,
     **options: Any,
-) -> None:
+) -> Output:
     """Find which words drive the scores of statements: the effect of each word on its sentence's
     score, by leaving it out or by the scorer's gradients. The report shows them."""
     options_given = {
@@ -103,33 +109,32 @@ def attribute(
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if deletion:
-            _print_curves(attribution.measure_deletion(run, **options_given), as_json)
-            return
+            curves = attribution.measure_deletion(run, **options_given)
+            return Output(curves, lambda: _print_curves(curves))
         attributions = attribution.attribute(run, **options_given)
         if words:
             selection = {
                 name: options_given[name] for name in ("measure", "method") if name in options_given
             }
-            _print_words(attribution.rank_words(run, **selection, against=against), as_json)
-            return
-    if as_json:
-        show.print_json([_attribution_record(found) for found in attributions])
-        return
-    show.print_table(
-        ("measure", "method", ">score", "effect of each word"),
-        (
+            effects = attribution.rank_words(run, **selection, against=against)
+            return Output(effects, lambda: _print_words(effects))
+    return Output(attributions, lambda: _print_attributions(attributions))
+
+
+def _print_attributions(attributions: "Rows[Attribution]") -> None:
+    rows = []
+    for found in attributions:
+        effects = zip(found.tokens, found.effects, strict=True)
+        rows.append(
             (
                 spoken_name(found.metric.measure),
                 found.method.partition("@")[0],
-                f"{found.score:+.2f}",
-                "  ".join(
-                    f"{token[:40]} {effect:+z.2f}"
-                    for token, effect in zip(found.tokens, found.effects, strict=True)
-                ),
+                found.score,
+                "  ".join(f"{token[:40]} {effect:+z.2f}" for token, effect in effects),
             )
-            for found in attributions
-        ),
-    )
+        )
+    score = Column("score", "+.2f")
+    show.print_table(("measure", "method", score, "effect of each word"), rows)
 
 
 def _check_options(
@@ -146,19 +151,17 @@ def _check_options(
         raise UsageError(f"{flag} does not apply to --deletion, which takes the --top statements")
 
 
-def _print_words(rows: Any, as_json: bool) -> None:
-    if as_json:
-        show.print_json(rows.records())
-        return
+def _print_words(rows: "Rows[WordEffect]") -> None:
+    columns = ("measure", "method", "of", "word", Column("effect", "+.2f"), "statements")
     show.print_table(
-        ("measure", "method", "of", "word", ">effect", ">statements"),
+        columns,
         (
             (
                 spoken_name(row.measure),
                 row.method,
                 row.cell,
                 row.word[:40],
-                f"{row.effect:+.2f}",
+                row.effect,
                 f"in {row.n} of {row.statements}",
             )
             for row in rows
@@ -166,34 +169,15 @@ def _print_words(rows: Any, as_json: bool) -> None:
     )
 
 
-def _print_curves(rows: Any, as_json: bool) -> None:
-    if as_json:
-        show.print_json(rows.records())
-        return
-    show.print_table(
-        ("measure", "method", ">removed", ">drop", ">95% interval", ">statements"),
-        (
-            (
-                spoken_name(row.measure),
-                row.method,
-                row.removed,
-                f"{row.drop.value:.2f}",
-                row.drop.interval(".2f"),
-                row.drop.n,
-            )
-            for row in rows
-        ),
+def _print_curves(rows: "Rows[Deletion]") -> None:
+    columns = (
+        Column("measure"),
+        Column("method"),
+        Column("removed", "d"),
+        Column("drop", ".2f", interval=True),
+        Column("statements", "d"),
     )
-
-
-def _attribution_record(found: Any) -> dict[str, Any]:
-    return {
-        "triple": found.triple_id,
-        "measure": found.metric.measure,
-        "scorer": found.metric.scorer,
-        "version": found.metric.version,
-        "method": found.method,
-        "score": found.score,
-        "tokens": list(found.tokens),
-        "effects": list(found.effects),
-    }
+    show.print_table(
+        columns,
+        ((spoken_name(row.measure), row.method, row.removed, row.drop, row.drop.n) for row in rows),
+    )

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.selection import select_most_hurtful, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Attribution, Metric, TripleView
+from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Rows
 from kgbias.io.text import spoken_name
@@ -503,8 +505,23 @@ def _sign(score: float) -> int:
     return -1 if score < 0 else 1
 
 
-WORD_COLUMNS = ("measure", "method", "cell", "statements", "word", "n", "effect", "total")
-DELETION_COLUMNS = ("measure", "method", "removed", "n", "drop", "low", "high")
+WORD_COLUMNS = (
+    Column("measure"),
+    Column("method"),
+    Column("cell"),
+    Column("statements", "d"),
+    Column("word"),
+    Column("n", "d"),
+    Column("effect", "+.3f"),
+    Column("total", "+.3f"),
+)
+DELETION_COLUMNS = (
+    Column("measure"),
+    Column("method"),
+    Column("removed", "d"),
+    Column("n", "d", get=attrgetter("drop.n")),
+    Column("drop", "+.3f", interval=True, ends=("low", "high")),
+)
 
 
 def confusion_cells(
@@ -528,27 +545,19 @@ def confusion_cells(
     }
 
 
-def deletion_record(row: Deletion) -> dict[str, Any]:
-    drop = row.drop
-    cells = (row.measure, row.method, row.removed, drop.n, drop.value, drop.low, drop.high)
-    return dict(zip(DELETION_COLUMNS, cells, strict=True))
-
-
 def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Rows[Attribution]:
     """Attributions, with each word's effect as lists in the columns `tokens` and `effects`."""
     sentences = {t.id: t.sentence for t in run.triples()}
 
-    def record(attribution: Attribution) -> dict[str, Any]:
-        return {
-            "sentence": sentences.get(attribution.triple_id, ""),
-            "measure": attribution.metric.measure,
-            "score": attribution.score,
-            "tokens": attribution.tokens,
-            "effects": attribution.effects,
-            "scorer": attribution.metric.scorer,
-            "version": attribution.metric.version,
-            "method": attribution.method,
-        }
-
-    names = ("sentence", "measure", "score", "tokens", "effects", "scorer", "version", "method")
-    return Rows(attributions, record, names)
+    columns = (
+        Column("sentence", get=lambda attribution: sentences.get(attribution.triple_id, "")),
+        Column("measure", get=attrgetter("metric.measure")),
+        Column("score", ".3f"),
+        Column("tokens"),
+        Column("effects", "+.3f"),
+        Column("scorer", get=attrgetter("metric.scorer")),
+        Column("version", get=attrgetter("metric.version")),
+        Column("method"),
+        Column("id", get=attrgetter("triple_id")),
+    )
+    return Rows(attributions, columns)

@@ -8,7 +8,8 @@ from functools import partial
 
 from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.types import Attribution, TripleView
-from kgbias.io.text import format_number, spoken_name
+from kgbias.io.columns import Column
+from kgbias.io.text import spoken_name
 from kgbias.methods.attribution.word_effects import (
     STATEMENT_PARTS,
     MeanMap,
@@ -17,7 +18,7 @@ from kgbias.methods.attribution.word_effects import (
 )
 from kgbias.report.figures import draw_heat_map
 from kgbias.report.run_data import RunData
-from kgbias.report.tables import Exhibit, Table
+from kgbias.report.tables import COUNT_COLUMN, Exhibit, Table
 
 _MIN_STATEMENTS = 5  # statements of a cell that is drawn
 _NOTE = (
@@ -90,15 +91,21 @@ def _share_notes(attributions: Sequence[Attribution], cells: Mapping[str, str]) 
 def _map_table(
     key: str, maps: Sequence[MeanMap], caption: str, note: str, more: Sequence[str] = ()
 ) -> Table:
-    columns = ["Cell", "n", *more]
-    for part in STATEMENT_PARTS:
-        columns += [part, f"95% {part}"]
-    rows = []
-    for m in maps:
-        row = [m.cell, str(m.statements), *(_map_distances(m, maps) if more else ())]
-        for e in m.parts:
-            row += [format_number(e.value, "+.2f"), e.interval("+.2f")] if e.n else ["-", "-"]
-        rows.append(row)
+    columns = [
+        Column("Cell"),
+        COUNT_COLUMN,
+        *(Column(name, ".2f", missing="-") for name in more),
+        *(Column(part, "+.2f", interval=True, missing="-") for part in STATEMENT_PARTS),
+    ]
+    rows = [
+        [
+            m.cell,
+            m.statements,
+            *(_map_distances(m, maps) if more else ()),
+            *(e if e.n else None for e in m.parts),
+        ]
+        for m in maps
+    ]
     return Table(key, caption, columns, rows, note)
 
 
@@ -164,12 +171,12 @@ def _error_exhibit(
     )
 
 
-def _map_distances(error_map: MeanMap, maps: Sequence[MeanMap]) -> list[str]:
+def _map_distances(error_map: MeanMap, maps: Sequence[MeanMap]) -> list[float | None]:
     """How far the map of an error is from those of the two classes, and these from each other."""
     first, second = error_map.cell.split(" / ")
     if first == second:
-        return ["-", "-", "-"]
+        return [None, None, None]
     map_by_cell = {o.cell: o for o in maps}
     first_map, second_map = (map_by_cell.get(f"{label} / {label}") for label in (first, second))
     pairs = ((error_map, first_map), (error_map, second_map), (first_map, second_map))
-    return ["-" if x is None or y is None else f"{x.distance_to(y):.2f}" for x, y in pairs]
+    return [None if x is None or y is None else x.distance_to(y) for x, y in pairs]

@@ -21,7 +21,9 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.show import Output
 from kgbias.errors import UsageError
+from kgbias.io.columns import Column
 from kgbias.io.text import shorten
 from kgbias.measure.scorer_agreement import format_kappa_interval
 from kgbias.methods import rag
@@ -97,9 +99,8 @@ def faithfulness(
     records: Path | None,
     pairs: str | None,
     seed: int,
-    as_json: bool,
     **judging: Any,
-) -> None:
+) -> Output:
     """Check how far texts are supported by their sources.
 
     For a run: whether each triple still says what its raw answer said, by outcome. --text,
@@ -153,15 +154,17 @@ def faithfulness(
                 **judge_options,
             )
         trust = rag.check_judge(study, judge or "rule", repeats=repeats, seed=seed, **judge_options)
-    if as_json:
-        return show.print_json(_result_record(result) | {"reliability": _trust_record(trust)})
-    if isinstance(result, ParserFaithfulness):
-        _print_run_faithfulness(result)
-    elif pairs is not None:
-        _print_accuracies(cast(list[JudgeAccuracy], result))
-    else:
-        _print_metrics(cast(list[RagasMetric], result))
-    _print_trust(trust)
+
+    def print_text() -> None:
+        if isinstance(result, ParserFaithfulness):
+            _print_run_faithfulness(result)
+        elif pairs is not None:
+            _print_accuracies(cast(list[JudgeAccuracy], result))
+        else:
+            _print_metrics(cast(list[RagasMetric], result))
+        _print_trust(trust)
+
+    return Output(_result_record(result) | {"reliability": _trust_record(trust)}, print_text)
 
 
 def _read_text(path: Path) -> str:
@@ -255,7 +258,8 @@ def _print_run_faithfulness(result: ParserFaithfulness) -> None:
             ("", "", n, _REASON_TEXTS[reason], *("" for _ in judge))
             for reason, n in outcome.reasons.items()
         ]
-    show.print_table(("outcome", ">answers", ">statements", "faithful by rule", *judge), rows)
+    counts = (Column("answers", "d"), Column("statements", "d"))
+    show.print_table(("outcome", *counts, "faithful by rule", *judge), rows)
     if result.without_answer:
         show.say(f"{result.without_answer} statements have no raw answer, since they were imported")
     if result.agreement.n:

@@ -5,10 +5,12 @@ import random
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from kgbias.crawl.parse import parse_prompt, reread_answer
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, verbalise
+from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.methods.rag.judges import Judge
 from kgbias.methods.rag.metrics import retest_agreement
@@ -95,15 +97,9 @@ class ParserFaithfulness(Result):
     def as_rows(self) -> Rows[CheckedTriple]:
         """The statements. Columns: outcome, group, predicate, object, answer, supported (by rule),
         path."""
-        columns = ("outcome", "group", "predicate", "object", "answer", "supported", "path")
-        return Rows(
-            self.statements,
-            lambda c: {
-                **{name: getattr(c, name) for name in columns if name != "supported"},
-                "supported": c.rule.supported,
-            },
-            columns,
-        )
+        supported = Column("supported", get=attrgetter("rule.supported"))
+        columns = ("outcome", "group", "predicate", "object", "answer", supported, "path")
+        return Rows(self.statements, columns)
 
     def heading(self) -> str:
         return f"run {self.run}: {len(self.unfaithful)} statements do not say what was answered"

@@ -9,6 +9,7 @@ import pytest
 from kgbias.graph.types import Attribution, Metric, TripleView
 from kgbias.methods.attribution.word_effects import STATEMENT_PARTS, mean_maps, part_effects
 from kgbias.methods.attribution.word_maps import word_maps
+from tests.report_data import shown_rows
 
 METRIC, OTHER = Metric("regard", "ours", "1"), Metric("regard", "theirs", "1")
 
@@ -81,13 +82,20 @@ def test_maps_by_label_group_and_error() -> None:
         "09-word-map-regard-occlusion-errors-1",
     ]
     labels, groups, errors = (e.table for e in found.values())
-    assert labels.columns[:4] == ["Cell", "n", "group", "95% group"]
-    assert [row[:2] for row in labels.rows] == [["negative", "15"], ["positive", "5"]]
-    assert labels.rows[1][4] == "+0.50" and len(labels.columns) == 2 + 2 * len(STATEMENT_PARTS)
-    assert labels.rows[1][-2:] == ["-", "-"]  # no statement has more than one word of an object
+    label_rows = shown_rows(labels)
+    assert [column.name for column in labels.columns] == ["Cell", "n", *STATEMENT_PARTS]
+    assert [row[:2] for row in label_rows] == [["negative", "15"], ["positive", "5"]]
+    assert label_rows[1][4] == "+0.50"
+    assert label_rows[1][-2:] == ["-", ""]  # no statement has more than one word of an object
     assert [row[0] for row in groups.rows] == ["Men", "Women"]
-    assert errors.columns[2:5] == ["from the first", "from the second", "between them"]
-    assert [row[:5] for row in errors.rows] == [  # 1.04: of 1.5 in one part and 1 in another of 3
+    assert [column.name for column in errors.columns[2:5]] == [
+        "from the first",
+        "from the second",
+        "between them",
+    ]
+    assert [
+        row[:5] for row in shown_rows(errors)
+    ] == [  # 1.04: of 1.5 in one part and 1 in another of 3
         ["negative / negative", "10", "-", "-", "-"],
         ["negative / positive", "5", "1.04", "0.00", "1.04"],
         ["positive / positive", "5", "-", "-", "-"],
