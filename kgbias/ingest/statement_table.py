@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,17 @@ from kgbias.io.reading import assumed_encoding, decode_text, not_text_error, par
 from kgbias.io.tables import (
     COMMENT_STARTS,
     MAX_CELL_CHARACTERS,
+    PYTHON_OBJECT_START,
     TableFormat,
     canonical_names,
     check_header,
     find_delimiter,
+    has_row_names,
+    pad_row,
     parse_literal,
     read_sheet,
     refuse_other_formats,
 )
-from kgbias.io.text import unescape_formula
 
 # How pandas, R and databases write a cell without a value. Lower-case "nan" is also a grandmother,
 # but a table that says so of people is rarer than one with pandas' empty cells.
@@ -73,12 +75,16 @@ def detect_format(path: Path) -> str:
     refuse_other_formats(path, start)
     text = start.removeprefix(codecs.BOM_UTF8).lstrip()
     first_line, _, remainder = text.partition(b"\n")
+    if text.startswith(PYTHON_OBJECT_START.encode()):
+        return "table"
     if text[:1] == b"{" and first_line.rstrip()[-1:] == b"}" and remainder.strip():
         return "jsonl"
     if (
         assumed_encoding()
         or start.startswith(_WHOLE_FILE_STARTS)
-        or text.startswith((b"{", b"[", *_COMMENT_STARTS))
+        or b"\0" in start
+        or start.removeprefix(codecs.BOM_UTF8)[:1].isspace()
+        or text.startswith((b"{", b"[", b"|", *_COMMENT_STARTS))
     ):
         return "table"
     return "tsv" if find_delimiter(first_line.decode("utf-8", "replace")) == "\t" else "csv"
@@ -153,16 +159,20 @@ def _iter_table(file: Any, format: str, known_columns: Sequence[str]) -> Iterato
     if first_line is None:
         raise ValueError("the file is empty")
     delimiter = "\t" if format == "tsv" else find_delimiter(first_line, known_columns)
-    reader = csv.reader(chain([first_line], file), delimiter=delimiter, strict=True)
+    reader = csv.reader(
+        chain([first_line], file), delimiter=delimiter, strict=True, skipinitialspace=True
+    )
     header = canonical_names(next(reader, []), known_columns)
-    check_header(header, "the file")
     line = reader.line_num
-    for cells in reader:
+    first_rows = list(islice(reader, 1))
+    if first_rows and has_row_names(header, first_rows[0]):
+        header = ["", *header]
+    check_header(header, "the file")
+    for cells in chain(first_rows, reader):
+        if any("\0" in cell for cell in cells):
+            raise ValueError("a cell holds the byte 0x00, which no text has")
         if cells:
-            if len(cells) > len(header):
-                raise ValueError(f"a row has {len(cells)} cells, but the header has {len(header)}")
-            padded_cells = [*map(unescape_formula, cells), *[""] * (len(header) - len(cells))]
-            yield TableRecord(line + 1, dict(zip(header, padded_cells, strict=True)))
+            yield TableRecord(line + 1, dict(zip(header, pad_row(cells, header), strict=True)))
         line = reader.line_num
 
 

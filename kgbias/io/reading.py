@@ -107,7 +107,7 @@ def assume_encoding(name: str) -> Iterator[None]:
     """Inside this context, files that are not UTF-8 are read in this encoding. Raises UsageError
     for one that Python does not know."""
     try:
-        codecs.lookup(name).decode(b"a")
+        "a".encode(name).decode(name)
     except (LookupError, TypeError, ValueError) as error:
         raise UsageError(
             f"there is no encoding {name!r}; examples: {_ENCODING_EXAMPLES}"
@@ -130,9 +130,14 @@ def decode_text(data: bytes, path: Path) -> str:
     is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     for encoding in ("utf-16" if is_utf16 else "utf-8-sig", *_encodings[-1:]):
         try:
-            return data.decode(encoding)
+            text = data.decode(encoding)
         except UnicodeDecodeError as error:
             wrong = error
+            continue
+        if "\0" not in text:
+            return text
+        place = data.index(b"\0")
+        wrong = UnicodeDecodeError(encoding, data, place, place + 1, "no text has it")
     raise not_text_error(path, wrong, data.count(b"\n", 0, wrong.start) + 1)
 
 

@@ -12,7 +12,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +26,9 @@ MAX_CELL_CHARACTERS = (
 )  # characters of one cell of a table; the csv module alone stops at 128 kB
 VALUE = "\0"  # the column of a file without columns: one value a line, or a list of texts
 _DELIMITERS = {",": "comma-separated", "\t": "tab-separated", ";": "semicolon-separated"}
-_BAR_DELIMITER = (
-    "|"  # also stands between the names of one group, so only names of columns tell of it
-)
+# A bar also stands between the names of one group, and a space between words, so only names of
+# columns tell of them, and how many of these must be known.
+_RARE_DELIMITERS = {"|": 1, " ": 2}
 _PARQUET_MAGIC, _ZIP_MAGIC = b"PAR1", b"PK\x03\x04"
 _OTHER_FORMATS = {  # how files that hold no table begin
     b"%PDF": "a PDF",
@@ -58,6 +58,7 @@ _MAX_LIST_DEPTH = 3  # of lists within a JSON object
 
 _ARCHIVES = (b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf", b"Rar!")
 _TAR_MAGIC, _TAR_MAGIC_PLACE = b"ustar", 257
+_HEAD_BYTES = 1 << 12
 
 NumberedRow = tuple[int, Mapping[str, Any]]
 """The line of a file, or the number of an entry, and its cells by column."""
@@ -148,15 +149,16 @@ def read_sheet(path: Path, known: Sequence[str] = (), *, lines: bool = False) ->
 
 def refuse_other_formats(path: Path, data: bytes) -> None:
     """Raise DataError for what begins as no text and no table does."""
+    start = data[:_HEAD_BYTES].lstrip()
     for magic, format_name in _OTHER_FORMATS.items():
-        if data.startswith(magic):
+        if data.startswith(magic) or (magic[:1] == b"<" and start.startswith(magic)):
             raise DataError(f"{path} is {format_name}, and no table: save the table as CSV or JSON")
     if data.startswith(_ARCHIVES) or data.startswith(_TAR_MAGIC, _TAR_MAGIC_PLACE):
         raise DataError(f"{path} is an archive: unpack it, and hand over the file inside")
 
 
 def _refuse_text(path: Path, text: str) -> None:
-    if text.startswith("|"):
+    if _skip_comments(text)[0].startswith("|"):
         raise DataError(f"{path} is a table in Markdown: save it as CSV")
     if advice := identify_lines(text):
         raise DataError(f"{path} is no table{advice}")
@@ -176,8 +178,9 @@ def read_table(
         sheet = read_sheet(path, known)
         _need_columns(sheet.columns, needed, str(path))
         return list(sheet.columns), ((line, _row_as_texts(sheet, row)) for line, row in sheet.rows)
-    text, skipped_lines = _skip_comments(decode_text(data, path))
+    text = decode_text(data, path)
     _refuse_text(path, text)
+    text, skipped_lines = _skip_comments(text)
     lines = io.StringIO(text, newline="")
     columns, rows = parse_table(lines, str(path), needed, find_delimiter(text, known), known)
     return columns, ((line + skipped_lines, row) for line, row in rows)
@@ -188,9 +191,9 @@ _EXCEL_DELIMITER_LINE = "sep="  # how a line begins that tells Excel the delimit
 
 
 def _skip_comments(text: str) -> tuple[str, int]:
-    """A table without the comments above it, and how many lines these are."""
+    """A table without the comments and empty lines above it, and how many lines these are."""
     lines = 0
-    while text.startswith((*COMMENT_STARTS, _EXCEL_DELIMITER_LINE)):
+    while text.startswith((*COMMENT_STARTS, _EXCEL_DELIMITER_LINE, "\n", "\r\n")):
         text, lines = text.partition("\n")[2], lines + 1
     return text, lines
 
@@ -220,9 +223,11 @@ def find_delimiter(text: str, known: Sequence[str] = ()) -> str:
         cells = _split_cells(header, delimiter)
         return len(_find_known(cells, known)), len(cells)
 
-    if rank(_BAR_DELIMITER)[0] > 1:
-        return _BAR_DELIMITER
-    return max(_DELIMITERS, key=rank)
+    best_delimiter = max(_DELIMITERS, key=rank)
+    for delimiter, least in _RARE_DELIMITERS.items():
+        if rank(delimiter)[0] > max(least - 1, rank(best_delimiter)[0]) and rank(delimiter)[1] > 1:
+            return delimiter
+    return best_delimiter
 
 
 def _find_known(cells: Iterable[str], known: Iterable[str]) -> set[str]:
@@ -243,12 +248,13 @@ def canonical_names(header: Sequence[str], known: Iterable[str]) -> list[str]:
     ]
 
 
-_HEADER_WHITESPACE = "\ufeff \t\r\n"  # of the name of a column, which a converter left there
+_HEADER_WHITESPACE = "\ufeff \t\r\n\u00a0\u200b"  # around the name of a column
 
 
 def _split_cells(line: str, delimiter: str) -> list[str]:
     try:
-        return next(csv.reader([line.rstrip("\r\n")], delimiter=delimiter), [])
+        reader = csv.reader([line.rstrip("\r\n")], delimiter=delimiter, skipinitialspace=True)
+        return next(reader, [])
     except csv.Error:
         return [line]
 
@@ -262,14 +268,35 @@ def parse_table(
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """As `read_table`, for lines in memory."""
     csv.field_size_limit(MAX_CELL_CHARACTERS)
-    reader = csv.reader(lines, delimiter=delimiter)
+    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     try:
         header = canonical_names(next(reader, []), (*needed, *known))
+        first_rows = [(reader.line_num, cells) for cells in islice(reader, 1)]
     except csv.Error as error:
         raise DataError(f"cannot read {source}: {error}") from error
+    if first_rows and has_row_names(header, first_rows[0][1]):
+        header = ["", *header]
     check_header(header, source)
     _need_columns(header, needed, source)
-    return header, _parse_rows(reader, header, source)
+    rows = chain(first_rows, ((reader.line_num, cells) for cells in reader))
+    return header, _parse_rows(rows, header, source)
+
+
+def has_row_names(header: Sequence[str], first_row: Sequence[str]) -> bool:
+    """Whether the rows begin with a name that the header lacks, as R writes them."""
+    return len(first_row) == len(header) + 1 and bool(first_row[-1].strip() and first_row[0])
+
+
+def pad_row(cells: Sequence[str], header: Sequence[str]) -> list[str]:
+    """The cells of a row as they were written, as many as the header has: without empty ones after
+    the last delimiter, and with empty ones for those that are not there. Raises ValueError for a
+    row that is too long."""
+    while len(cells) > len(header) and not cells[-1].strip():
+        cells = cells[:-1]
+    if len(cells) > len(header):
+        raise ValueError(f"{len(cells)} cells, but the header has {len(header)}")
+    # Our own tables guard what a spreadsheet would take for a formula.
+    return [*map(unescape_formula, cells), *[""] * (len(header) - len(cells))]
 
 
 def _need_columns(header: Sequence[str], needed: Sequence[str], source: str) -> None:
@@ -305,22 +332,17 @@ def check_header(header: Sequence[str], source: str) -> None:
 
 
 def _parse_rows(
-    reader: Any, header: Sequence[str], source: str
+    rows: Iterable[tuple[int, list[str]]], header: Sequence[str], source: str
 ) -> Iterator[tuple[int, dict[str, str]]]:
+    line = 1
     try:
-        for cells in reader:
-            if not cells:
-                continue
-            if len(cells) > len(header):
-                raise DataError(
-                    f"{source}, line {reader.line_num}: {len(cells)} cells, but the header has "
-                    f"{len(header)}"
-                )
-            # Our own tables guard what a spreadsheet would take for a formula.
-            padded_cells = [*map(unescape_formula, cells), *[""] * (len(header) - len(cells))]
-            yield reader.line_num, dict(zip(header, padded_cells, strict=True))
+        for line, cells in rows:
+            if cells:
+                yield line, dict(zip(header, pad_row(cells, header), strict=True))
     except csv.Error as error:
-        raise DataError(f"{source}, after line {reader.line_num}: {error}") from error
+        raise DataError(f"{source}, after line {line}: {error}") from error
+    except ValueError as error:
+        raise DataError(f"{source}, line {line}: {error}") from error
 
 
 # Text
@@ -333,7 +355,7 @@ def _parse_text(path: Path, text: str, known: Sequence[str], lines: bool) -> She
     if not lines or _find_known(_split_cells(_first_line(body), delimiter), known):
         stream = io.StringIO(body, newline="")
         columns, rows = parse_table(stream, str(path), (), delimiter, known)
-        form = _DELIMITERS.get(delimiter, "bar-separated")
+        form = _DELIMITERS.get(delimiter, "a table")
         if len(columns) == 1:
             form = "a list with a header"
         return Sheet(
@@ -408,12 +430,14 @@ def _check_list(path: Path, body: str, values: Sequence[str], known: Sequence[st
         )
     if no_text := next((value for value in values if not _LETTER.search(value)), ""):
         raise DataError(f"{path}: {no_text[:60]!r} has no letter: delete the line")
+    if checked_values and all(value.endswith(_LATEX_ROW_END) for value in checked_values):
+        raise DataError(f"{path} is a table in LaTeX: save it as CSV")
     if checked_values and all(_PARALLEL_MARK in value for value in checked_values):
         raise DataError(
             f"{path}: {checked_values[0][:60]!r} holds two texts, with {_PARALLEL_MARK} between "
             "them: write one text a line"
         )
-    if program_output := next((value for value in checked_values if value[0] in "[{(|"), ""):
+    if program_output := next((value for value in checked_values if value[0] in "[{(|<"), ""):
         raise DataError(
             f"{path}: {program_output[:60]!r} is no text of one value a line; write the value "
             f"itself, or "
@@ -426,7 +450,7 @@ def _table_columns(body: str, delimiter: str) -> list[str]:
     for a list of texts. Sentences, too, have commas, so a table between commas also has numbers or
     begins with names in one word."""
     csv.field_size_limit(MAX_CELL_CHARACTERS)
-    reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter)
+    reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter, skipinitialspace=True)
     try:
         rows = list(islice((row for row in reader if any(row)), _CHECKED_LINES))
     except csv.Error:
@@ -437,7 +461,7 @@ def _table_columns(body: str, delimiter: str) -> list[str]:
         return []
     if delimiter != ",":
         return header
-    has_names = len(rows) > 1 and all(map(_NAME_OF_COLUMN.fullmatch, header))
+    has_names = (len(rows) > 1 or len(header) > 2) and all(map(_NAME_OF_COLUMN.fullmatch, header))
     has_numbers = any(_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row)
     return header if has_names or (has_numbers and alike_share == 1) else []
 
@@ -446,6 +470,7 @@ _NAME_OF_COLUMN = re.compile(r"\S{0,60}")
 _YAML_LINE = re.compile(r"[\w.-]+ *:(\s|$)")
 _LETTER = re.compile(r"\w")
 _PARALLEL_MARK = "|||"
+_LATEX_ROW_END = "\\\\"
 _NUMBER_BETWEEN_SPACES = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 _MAX_WORDS = 20  # words of a line that is no vector
 
@@ -456,15 +481,18 @@ def _name_of_only_column(values: Sequence[str]) -> str:
     if len(values) < 2:
         return ""
     first_text = values[0].strip("\"'")
-    key = re.sub(r"[\W_]+", " ", first_text).strip().casefold()
+    if not first_text[:1].isalnum():
+        return ""
+    words = re.split(r"[\W_]+", first_text.casefold())
     is_identifier = "_" in first_text and not any(" " in first_text or "_" in v for v in values[1:])
-    return first_text if is_identifier or key.removesuffix("s") in _HEADER_WORDS else ""
+    is_header = all(word.removesuffix("s") in _HEADER_WORDS for word in words if word)
+    return first_text if is_identifier or is_header else ""
 
 
 _HEADER_WORDS = {  # in the singular
-    *("group", "identity", "identitie", "identity term", "term", "name", "demographic"),
+    *("group", "identity", "identitie", "term", "name", "demographic", "category", "id", "index"),
     *("statement", "sentence", "text", "prompt", "stereotype", "attribute", "word", "label"),
-    *("category", "descriptor", "target", "id", "index"),
+    *("descriptor", "target", "subject", "predicate", "object", "count", "arm", "score"),
 }
 
 
@@ -481,18 +509,25 @@ def _parse_json(path: Path, text: str, known: Sequence[str], lists: bool) -> She
         raise
     if isinstance(value, str):
         return None
+    if isinstance(value, dict) and "@context" in value:
+        raise DataError(f"{path} describes a data set (Croissant): hand over the table itself")
     if lists and isinstance(value, list):
         value = _as_objects(value, known)
+    is_object = isinstance(value, dict)
     rows = _find_rows(value, known)
     if rows is None and value == []:
         rows = []
     if rows is not None:
         return _make_sheet(path, "JSON", rows, known)
+    tables = [name for name, item in value.items() if _is_table(item)] if is_object else []
+    if len(tables) > 1:
+        names = list_columns(map(str, tables))
+        raise DataError(f"{path} holds several tables, {names}: hand over one of them")
     if not lists:
-        advice = identify_keys(value) if isinstance(value, dict) else ""
+        advice = identify_keys(value) if is_object else ""
         raise DataError(f"{path} is JSON, but no list of objects, one for each row{advice}")
     texts = list(_iter_texts(path, value, ""))
-    columns = (VALUE, "category") if isinstance(value, dict) else (VALUE,)
+    columns = (VALUE, "category") if is_object else (VALUE,)
     return Sheet(path, "JSON", columns, list(enumerate(texts, 1)))
 
 
@@ -506,15 +541,28 @@ def _parse_json_lines(
         if str(json.loads(first_text)).casefold() in known:
             return None  # the header of a table with one column, in quotation marks
     except ValueError:
-        if first_text == "[" or first_text.startswith(('["', "[{", "{")):
+        is_python = first_text.startswith(PYTHON_OBJECT_START)
+        if is_python and isinstance(parse_literal(first_text), dict):
+            pass
+        elif first_text == "[" or first_text.startswith(('["', "[{", "{")):
             raise DataError(f"{path} is not JSON: {error}") from error
-        return None
-    values = [parse_json(line, f"{path}, line {number}") for number, line in lines]
+        else:
+            return None
+    values = [_parse_json_line(line, f"{path}, line {number}") for number, line in lines]
     values = _as_objects(values, known) if known else values
     rows = list(zip((number for number, _ in lines), values, strict=True))
     if wrong_number := next((number for number, row in rows if not isinstance(row, dict)), None):
         raise DataError(f"{path}, line {wrong_number} is not a JSON object")
     return _make_sheet(path, "JSON lines", rows, known)
+
+
+def _parse_json_line(text: str, source: str) -> Any:
+    """The value of a line, which may be written as Python prints it."""
+    value = parse_literal(text) if text.lstrip().startswith(PYTHON_OBJECT_START) else None
+    return value if isinstance(value, dict) else parse_json(text, source)
+
+
+PYTHON_OBJECT_START = "{'"
 
 
 def _as_objects(values: list[Any], known: Sequence[str]) -> list[Any]:
@@ -531,9 +579,9 @@ def _find_rows(value: Any, known: Sequence[str]) -> list[NumberedRow] | None:
     """The rows of a list of objects, of an object that holds one, of a frame's columns, or of lists
     of cells below one of names; an object with a text in a known column is a row itself."""
     if isinstance(value, dict):
+        values = list(value.values())
         if any(isinstance(value.get(name), str | int) for name in known):
             return [(1, value)]
-        values = list(value.values())
         tables = [item for item in values if _is_table(item)]
         if isinstance(value.get("columns"), list) and isinstance(value.get("data"), list):
             value = [value["columns"], *value["data"]]  # as pandas splits a frame
@@ -547,6 +595,12 @@ def _find_rows(value: Any, known: Sequence[str]) -> list[NumberedRow] | None:
             if len({len(item) for item in values}) > 1:
                 return None
             value = [dict(zip(value, cells, strict=True)) for cells in zip(*values, strict=True)]
+        elif (
+            not _find_known(value, known)
+            and _is_table(values)
+            and all(_find_known(other, known) for other in values)
+        ):
+            value = values  # rows by their ids
         elif values and all(
             isinstance(other, dict) and list(other) == list(values[0]) for other in values
         ):
@@ -634,7 +688,7 @@ def _parse_parquet(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
 
 
 def _parse_workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
-    """The first sheet of an Excel workbook. Its formulas are not computed."""
+    """The sheet of an Excel workbook. Its formulas are not computed."""
     try:
         entries = zipfile.ZipFile(io.BytesIO(data)).infolist()
     except zipfile.BadZipFile as error:
@@ -649,11 +703,14 @@ def _parse_workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
         raise MissingExtra("openpyxl", extra="excel") from error
     try:
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        lines = [list(line) for line in book.worksheets[0].iter_rows(values_only=True)]
+        tables = {
+            sheet.title: [list(line) for line in sheet.iter_rows(values_only=True)]
+            for sheet in book.worksheets
+        }
     except Exception as error:  # a damaged workbook may raise anything
         raise DataError(f"{path} cannot be read as a workbook: {first_line(error)}") from error
-    first_cells = ["" if cell is None else str(cell) for cell in (lines or [[]])[0]]
-    header = canonical_names(first_cells, known)
+    lines = _choose_sheet(path, tables, known)
+    header = canonical_names(_first_cells(lines), known)
     check_header(header, str(path))
     rows = [
         (number, dict(zip(header, line, strict=False)))
@@ -661,6 +718,26 @@ def _parse_workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
         if any(cell is not None for cell in line)
     ]
     return Sheet(path, "an Excel workbook", tuple(filter(None, header)), rows)
+
+
+def _first_cells(lines: Sequence[Sequence[Any]]) -> list[str]:
+    return ["" if cell is None else str(cell) for cell in (lines[0] if lines else [])]
+
+
+def _choose_sheet(
+    path: Path, tables: Mapping[str, list[list[Any]]], known: Sequence[str]
+) -> list[list[Any]]:
+    """The one sheet that has known columns; the first if none has. Raises DataError if several
+    have: their rows may belong together or not."""
+    with_columns = {
+        title: lines for title, lines in tables.items() if _find_known(_first_cells(lines), known)
+    }
+    if len(with_columns) > 1:
+        raise DataError(
+            f"{path} has such a table on several sheets, {list_columns(with_columns)}: save the "
+            "one that you mean as CSV, or all in one"
+        )
+    return next(iter((with_columns or tables).values()), [])
 
 
 def parse_literal(cell: Any) -> Any:

@@ -21,7 +21,13 @@ from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.stereotype_tables import read_stereotypes
 from kgbias.ingest.statement_file import read_file
-from kgbias.ingest.statement_table import TableRecord, detect_format, read_records
+from kgbias.ingest.statement_table import (
+    TableRecord,
+    TripleColumns,
+    detect_format,
+    read_records,
+    read_triples,
+)
 from kgbias.io.reading import assume_encoding
 from kgbias.io.tables import as_text, read_sheet, read_table
 from kgbias.measure.labelled_sets import read_sets
@@ -484,3 +490,94 @@ def test_the_name_of_a_group_is_short(tmp_path: Path) -> None:
     path.write_text("Elves who live " + "far " * 30 + "away\n")
     with pytest.raises(DataError, match="too long for a group"):
         read_identities(path)
+
+
+TRIPLES = [("Elves", "love", "trees"), ("Orcs", "hate", "light")]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        # As R writes row names; with a delimiter at the end of rows; with spaces after it; below
+        # empty lines; with spaces that are none at the names; between bars and between spaces; as
+        # Python prints rows; and by ids.
+        '"group","predicate","object"\n"1","Elves","love","trees"\n"2","Orcs","hate","light"\n',
+        "group\tpredicate\tobject\n1\tElves\tlove\ttrees\n2\tOrcs\thate\tlight\n",
+        "group,predicate,object\nElves,love,trees,\nOrcs,hate,light,,\n",
+        'group, predicate, object\nElves, love, "trees"\nOrcs, hate, light\n',
+        "\n\r\ngroup,predicate,object\n\nElves,love,trees\nOrcs,hate,light\n\n",
+        "group\u00a0,predicate,object\u200b\nElves,love,trees\nOrcs,hate,light\n",
+        "group|predicate|object\nElves|love|trees\nOrcs|hate|light\n",
+        '"group" "category"\n"1" "Elves" "folk"\n"2" "Orcs" "folk"\n',
+        "{'group': 'Elves', 'predicate': 'love', 'object': 'trees'}\n"
+        "{'group': 'Orcs', 'predicate': 'hate', 'object': 'light'}\n",
+        '{"a": {"group": "Elves", "predicate": "love", "object": "trees", "n": [1]}, '
+        '"b": {"group": "Orcs", "predicate": "hate", "object": "light"}}',
+    ],
+)
+def test_a_table_as_other_programs_write_it_at_both_readers(text: str, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode())
+    assert read_seeds(str(path))[0].groups == ("Elves", "Orcs")
+    assert tuple(read_identities(path).values()) == (("Elves", "Orcs"),)
+    if "predicate" not in text:
+        return
+    assert [
+        (row.triple.group, row.triple.predicate, row.triple.object)
+        for row in read_triples(path, detect_format(path), TripleColumns())
+        if row
+    ] == TRIPLES
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("# Groups\n\n| group | object |\n|---|---|\n| Elves | trees |\n", "a table in Markdown"),
+        ("| group | object |\n|---|---|\n| Elves | trees |\n", "a table in Markdown"),
+        (" \n<!DOCTYPE html><html></html>", "an HTML page"),
+        ('{"@context": {}, "@type": "sc:Dataset", "name": "set"}', "describes a data set"),
+        ('{"train": [{"group": "Elves"}], "test": [{"group": "Orcs"}]}', "several tables, 'train'"),
+        ("group,object\nElves,trees\n".encode("utf-16-le").decode(), "byte 0x00 is not UTF-8"),
+        ("group,object\nEl\0ves,trees\n", "line 2: the byte 0x00"),
+    ],
+)
+def test_what_holds_no_table_is_refused_at_both_readers(
+    text: str, why: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(text.encode())
+    with pytest.raises(DataError, match=why):
+        list(read_triples(path, detect_format(path), TripleColumns()))
+    with pytest.raises(DataError, match=why):
+        read_identities(path)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32"])
+def test_wide_encodings_without_their_mark_are_read_when_named(
+    encoding: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "groups.csv"
+    path.write_bytes("group,category\nÉlves,folk\n".encode(encoding))
+    with assume_encoding(encoding):
+        assert read_identities(path) == {"folk": ("Élves",)}
+
+
+def test_the_sheet_with_the_columns_is_read_and_of_several_none(tmp_path: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    book.active.append(["About this set"])
+    for name, group in (("data", "Elves"), ("more", "Orcs")):
+        sheet = book.create_sheet(name)
+        sheet.append(["group", "category"])
+        sheet.append([group, "folk"])
+        book.save(path := tmp_path / f"{name}.xlsx")
+        if name == "data":
+            assert read_identities(path) == {"folk": ("Elves",)}
+    with pytest.raises(DataError, match="several sheets, 'data', 'more'"):
+        read_identities(path)
+
+
+def test_scores_in_json_lines_need_not_share_their_keys(tmp_path: Path) -> None:
+    path = tmp_path / "scores.jsonl"
+    path.write_text('{"sentence": "Elves sing"}\n{"sentence": "Orcs sing", "toxicity": 0.5}\n')
+    assert FileScorer("toxicity", str(path)).score(["Orcs sing"])[0].value == 0.5
