@@ -68,7 +68,7 @@ class SeedCategory:
     def with_groups(self, names: Sequence[str]) -> "SeedCategory":
         """This category with more groups, written NAME or NAME | OTHER NAME ...; a name that it
         already has, as a group or a variant, adds only its variants."""
-        groups = list(self.groups)
+        groups = dict.fromkeys(self.groups)
         variants = {name: list(others) for name, others in self.variants.items()}
         group_by_name = {normalise(n): g for g in groups for n in (g, *variants.get(g, ()))}
         for text in names:
@@ -80,7 +80,7 @@ class SeedCategory:
                 name_parts[0],
             )
             if group not in groups:
-                groups.append(group)
+                groups[group] = None
                 group_by_name[normalise(group)] = group
             for name_part in name_parts:
                 if normalise(name_part) not in group_by_name:

@@ -29,7 +29,7 @@ _DELIMITERS = {",": "comma-separated", "\t": "tab-separated", ";": "semicolon-se
 # A bar also stands between the names of one group, and a space between words, so only names of
 # columns tell of them, and how many of these must be known.
 _RARE_DELIMITERS = {"|": 1, " ": 2}
-_PARQUET_MAGIC, _ZIP_MAGIC = b"PAR1", b"PK\x03\x04"
+PARQUET_MAGIC, _ZIP_MAGIC = b"PAR1", b"PK\x03\x04"
 _OTHER_FORMATS = {  # how files that hold no table begin
     b"%PDF": "a PDF",
     b"{\\rtf": "an RTF document",
@@ -136,7 +136,7 @@ def read_sheet(path: Path, known: Sequence[str] = (), *, lines: bool = False) ->
     """
     data = unpack(read_bytes(path), path)
     refuse_other_formats(path, data)
-    if data.startswith(_PARQUET_MAGIC):
+    if data.startswith(PARQUET_MAGIC):
         return _parse_parquet(path, data, known)
     if data.startswith(_ZIP_MAGIC):
         return _parse_workbook(path, data, known)
@@ -174,7 +174,7 @@ def read_table(
     known = (*needed, *known)
     data = unpack(read_bytes(path), path)
     refuse_other_formats(path, data)
-    if data.startswith((_PARQUET_MAGIC, _ZIP_MAGIC)) or data.lstrip()[:1] in (b"[", b"{"):
+    if data.startswith((PARQUET_MAGIC, _ZIP_MAGIC)) or data.lstrip()[:1] in (b"[", b"{"):
         sheet = read_sheet(path, known)
         _need_columns(sheet.columns, needed, str(path))
         return list(sheet.columns), ((line, _row_as_texts(sheet, row)) for line, row in sheet.rows)
@@ -283,8 +283,8 @@ def parse_table(
 
 
 def has_row_names(header: Sequence[str], first_row: Sequence[str]) -> bool:
-    """Whether the rows begin with a name that the header lacks, as R writes them."""
-    return len(first_row) == len(header) + 1 and bool(first_row[-1].strip() and first_row[0])
+    """Whether the rows begin with their number, which the header lacks, as R writes them."""
+    return len(first_row) == len(header) + 1 and first_row[0] == "1"
 
 
 def pad_row(cells: Sequence[str], header: Sequence[str]) -> list[str]:
@@ -461,7 +461,7 @@ def _table_columns(body: str, delimiter: str) -> list[str]:
         return []
     if delimiter != ",":
         return header
-    has_names = (len(rows) > 1 or len(header) > 2) and all(map(_NAME_OF_COLUMN.fullmatch, header))
+    has_names = len(header) > 2 and all(map(_NAME_OF_COLUMN.fullmatch, header))
     has_numbers = any(_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row)
     return header if has_names or (has_numbers and alike_share == 1) else []
 

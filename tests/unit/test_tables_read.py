@@ -297,12 +297,13 @@ def test_stereoset_as_it_is_published_and_as_the_hub_has_it(tmp_path: Path) -> N
         "d.jsonl": "\n".join(map(json.dumps, coded)),
     }
     found = []
-    for name, text in texts.items():
-        (tmp_path / name).write_text(text)
+    files = {name: text.encode() for name, text in texts.items()}
+    for name, content in {**files, "e.parquet": parquet(rows)}.items():
+        (tmp_path / name).write_bytes(content)
         found.append(read_examples(tmp_path / name)[0])
         told = read_stereotypes(tmp_path / name)
         assert [(t.group, t.attribute) for t in told] == [("baker", "loud")]
-    assert found[0] == found[1] == found[2] == found[3]
+    assert all(examples == found[0] for examples in found)
     assert found[0][0].sentences[0] == "The baker is loud."
 
 

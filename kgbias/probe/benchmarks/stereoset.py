@@ -9,7 +9,7 @@ import numpy as np
 
 from kgbias.errors import DataError, UsageError
 from kgbias.io.reading import read_head, read_json
-from kgbias.io.tables import TableFormat, read_sheet
+from kgbias.io.tables import PARQUET_MAGIC, TableFormat, read_sheet
 from kgbias.models.score.base import Array, TextScorer, TokenIds
 from kgbias.probe.benchmarks.base import (
     DomainFigure,
@@ -317,8 +317,11 @@ def read_examples(path: Path) -> tuple[list[StereoSetExample], int]:
 
 
 def is_stereoset(path: Path) -> bool:
-    """Whether a file begins as StereoSet does, in JSON: of data, or a table with its columns."""
+    """Whether a file begins as StereoSet does, in JSON: of data, or a table with its columns; or is
+    such a table in Parquet."""
     head = read_head(path, _HEAD_BYTES).lstrip()
+    if head.startswith(PARQUET_MAGIC):
+        return set(DOOR.columns) <= set(read_sheet(path, DOOR.columns).columns)
     return head[:1] in (b"{", b"[") and b'"sentences"' in head and b'"context"' in head
 
 
