@@ -133,6 +133,7 @@ def decode_text(data: bytes, path: Path) -> str:
             text = data.decode(encoding)
         except UnicodeDecodeError as error:
             wrong = error
+            wrong.encoding = encoding  # "charmap" says nothing
             continue
         if "\0" not in text:
             return text

@@ -294,7 +294,7 @@ def pad_row(cells: Sequence[str], header: Sequence[str]) -> list[str]:
     while len(cells) > len(header) and not cells[-1].strip():
         cells = cells[:-1]
     if len(cells) > len(header):
-        raise ValueError(f"{len(cells)} cells, but the header has {len(header)}")
+        raise ValueError(f"a row has {len(cells)} cells, but the header has {len(header)}")
     # Our own tables guard what a spreadsheet would take for a formula.
     return [*map(unescape_formula, cells), *[""] * (len(header) - len(cells))]
 
@@ -462,6 +462,8 @@ def _table_columns(body: str, delimiter: str) -> list[str]:
     if delimiter != ",":
         return header
     has_names = len(header) > 2 and all(map(_NAME_OF_COLUMN.fullmatch, header))
+    if len(rows) == 1:
+        has_names = has_names and all(map(_is_header_word, header))
     has_numbers = any(_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row)
     return header if has_names or (has_numbers and alike_share == 1) else []
 
@@ -485,8 +487,12 @@ def _name_of_only_column(values: Sequence[str]) -> str:
         return ""
     words = re.split(r"[\W_]+", first_text.casefold())
     is_identifier = "_" in first_text and not any(" " in first_text or "_" in v for v in values[1:])
-    is_header = all(word.removesuffix("s") in _HEADER_WORDS for word in words if word)
+    is_header = all(map(_is_header_word, filter(None, words)))
     return first_text if is_identifier or is_header else ""
+
+
+def _is_header_word(word: str) -> bool:
+    return word.casefold().removesuffix("s") in _HEADER_WORDS
 
 
 _HEADER_WORDS = {  # in the singular

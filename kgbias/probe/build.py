@@ -282,12 +282,16 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
             f"{path} has no column {column or 'statement'!r}: name the one that holds the "
             f"statements in `column`; it has {list_columns(header)}"
         )
+    filled_rows = [(line, row) for line, row in rows if row[statement_column].strip()]
+    for line, row in filled_rows:
+        text = row[statement_column]
+        if text.startswith("{") or not any(map(str.isalpha, text)):
+            raise DataError(
+                f"{path}, line {line}: {text[:60]!r} in the column {statement_column!r} is no "
+                "statement: name the one that holds the statements in `column`"
+            )
     return Stereotypes(
-        [
-            (row.get("category", "").strip(), row[statement_column])
-            for _, row in rows
-            if row[statement_column].strip()
-        ],
+        [(row.get("category", "").strip(), row[statement_column]) for _, row in filled_rows],
         {},
         path.name,
     )

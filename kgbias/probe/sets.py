@@ -201,6 +201,10 @@ def _texts_by_category(path: Path, door: TableFormat) -> dict[str, list[str]]:
         text = " ".join(as_text(row.get(column)).split())
         if is_missing(text):
             raise DataError(f"{path}, line {line}: an empty {names[0]}: delete the row, or fill it")
+        if not any(map(str.isalpha, text)):
+            raise DataError(
+                f"{path}, line {line}: {text[:60]!r} is no {names[0]}: it has no letter"
+            )
         if isinstance(parse_literal(text), list):
             raise DataError(f"{path}, line {line}: {text[:60]!r} is a list: write one a row")
         texts_found.setdefault(as_text(row.get(category)), []).append(text)

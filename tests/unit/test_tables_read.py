@@ -582,3 +582,24 @@ def test_scores_in_json_lines_need_not_share_their_keys(tmp_path: Path) -> None:
     path = tmp_path / "scores.jsonl"
     path.write_text('{"sentence": "Elves sing"}\n{"sentence": "Orcs sing", "toxicity": 0.5}\n')
     assert FileScorer("toxicity", str(path)).score(["Orcs sing"])[0].value == 0.5
+
+
+@pytest.mark.parametrize("cell", ["-1", '{""a"": 1}'])
+def test_a_column_of_that_name_may_hold_something_else(cell: str, tmp_path: Path) -> None:
+    """As the column stereotype of BUG, which says whether a sentence is one."""
+    path = tmp_path / "table.csv"
+    path.write_text(f'sentence,stereotype\nThe nurse sings.,"{cell}"\n')
+    with pytest.raises(DataError, match=r"line 2: .* in the column 'stereotype' is no statement"):
+        build_stereotypes(path)
+    path.write_text("statement\n0\n")
+    with pytest.raises(DataError, match="'0' is no statement"):
+        read_statements(path)
+
+
+def test_a_byte_that_a_named_encoding_lacks_is_said_with_its_name(tmp_path: Path) -> None:
+    path = tmp_path / "groups.txt"
+    path.write_bytes("Crème\n".encode("mac_roman"))  # 0x8f, which cp1252 lacks
+    with assume_encoding("cp1252"), pytest.raises(DataError, match="0x8f is not cp1252 text"):
+        read_identities(path)
+    with assume_encoding("mac_roman"):
+        assert read_identities(path) == {"": ("Crème",)}
