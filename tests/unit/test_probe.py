@@ -426,6 +426,9 @@ def test_a_server_that_echoes_log_probabilities() -> None:
         ([" the"], None),  # echo is ignored
         (["old", " men", " sang"], None),
         (["old", " men"], None),
+        (["old", "Ġmen", "Ġsing"], [(0, 0), (1, 3), (2, 7)]),  # byte-level BPE, as it is stored
+        (["\u2581", "old", "\u2581men", "\u2581sing"], [(0, 0), (1, 0), (2, 3), (3, 7)]),
+        (["[gMASK]", "<sop>", "old", " men", " sing"], [(2, 0), (3, 3), (4, 7)]),
     ],
 )
 def test_echoed_tokens_are_placed_by_what_they_spell(
@@ -433,7 +436,8 @@ def test_echoed_tokens_are_placed_by_what_they_spell(
 ) -> None:
     from kgbias.models.score.server import _place_spelled_tokens
 
-    assert _place_spelled_tokens("old men sing", tokens) == places
+    found = _place_spelled_tokens("old men sing", tokens)
+    assert (found and [(n, at) for n, at, _ in found]) == places
 
 
 def test_echoed_tokens_may_be_parts_of_characters() -> None:
@@ -441,8 +445,43 @@ def test_echoed_tokens_may_be_parts_of_characters() -> None:
 
     parts = ["mag", " \ufffd", "\ufffd", "\ufffd", "\ufffd", " so", "."]
     found = _place_spelled_tokens("mag 自転 so", parts)
-    assert found is not None and [n for n, _ in found] == [0, 1, 2, 3, 4, 5]
+    assert found is not None and [n for n, _, _ in found] == [0, 1, 2, 3, 4, 5]
     assert _place_spelled_tokens("mag 自転", [*parts[:5], ","]) == found[:5]
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [
+        ["C", "af", "Ã©", "Ġmen", "Ġsing"],
+        ["\u2581C", "af", "<0xC3>", "<0xA9>", "\u2581men", "\u2581sing"],
+        ["C", "af", "\\xc3\\xa9", " men", " sing"],
+        ["C", "af", "bytes:\\xC3", "bytes:\\xA9", " men", " sing"],
+        [" Café", " men", " sing"],
+    ],
+)
+def test_the_statements_tokens_are_those_after_the_group_however_they_are_shown(
+    tokens: list[str],
+) -> None:
+    from kgbias.models.score.server import _place_spelled_tokens, _tokens_after_group
+
+    found = _place_spelled_tokens("Café men sing", tokens)
+    assert found is not None and [n for n, _, _ in found] == list(range(len(tokens)))
+    rows = [(text, at, -1.0) for _, at, text in found]
+    assert [text for text, _, _ in _tokens_after_group([], len("Café"), rows)] == [" men", " sing"]
+
+
+def test_a_server_that_answers_one_of_several_prompts_is_asked_one_by_one() -> None:
+    require_modules("openai")
+    from kgbias.models.score.load import open_scorer
+    from tests.fault_server import FaultServer
+
+    def one(body: Any, n: int) -> Any:
+        prompt = body["prompt"]
+        return echo(body | {"prompt": [prompt] if isinstance(prompt, str) else prompt[:1]}, n)
+
+    with FaultServer(one) as server:
+        grid = open_scorer("openai:m", base_url=server.url).grid(["tall men"], ["love food"])
+    assert grid.probes.log_likelihoods.tolist() == [[-3]]
 
 
 def test_tokens_that_are_shown_by_their_numbers() -> None:

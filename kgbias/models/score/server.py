@@ -9,6 +9,7 @@ other tokens than it shows.
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -50,6 +51,7 @@ _NO_TOKENS_MESSAGE = (
 )
 
 Token = tuple[str, int, float | None]  # text, where it begins, log-probability
+PlacedToken = tuple[int, int, str]  # which it is, where it begins, what of the text it is
 
 
 class ServerScorer(TextScorer):
@@ -198,6 +200,9 @@ class ServerScorer(TextScorer):
         )
         choices = answer.get("choices")
         if not isinstance(choices, list) or len(choices) != len(texts):
+            if isinstance(choices, list) and len(texts) > 1 and not self._one_by_one:
+                self._one_by_one = True  # it answers one of several prompts
+                return self._request_tokens(texts)
             count = len(choices) if isinstance(choices, list) else "no"
             raise ModelError(f"{self.info.name} gave {count} answers to {len(texts)} prompts")
         by_index = {
@@ -252,11 +257,11 @@ class ServerScorer(TextScorer):
             )
         placed_tokens = [
             (
-                self._server.secrets.clean(tokens[n]),
+                self._server.secrets.clean(spelled),
                 at,
                 None if (p := log_probs[n]) is None else float(p),
             )
-            for n, at in places
+            for n, at, spelled in places
         ]
         return placed_tokens
 
@@ -274,8 +279,11 @@ def open_server_scorer(
 
 
 _TOKEN_ID_PATTERN = re.compile(r"token_id:\d+\Z")
-_SPECIAL_TOKEN_PATTERN = re.compile(r"\A(?:<[^<>\s]{1,40}>|\[[A-Z]{2,8}\]|<｜[^｜]{1,40}｜>|)\Z")
-_BYTES_PATTERN = re.compile(r"\Abytes:((?:\\x[0-9a-f]{2})+)\Z")
+_SPECIAL_TOKEN_PATTERN = re.compile(
+    r"\A(?:<[^<>\s]{1,40}>|\[[A-Za-z]{2,12}\]|<｜[^｜]{1,40}｜>|)\Z"
+)
+# Bytes of a character: "bytes:\xc3", "\xc3" or "<0xC3>".
+_BYTES_PATTERN = re.compile(r"\A(?:(?:bytes:)?(?:\\x[0-9a-f]{2})+|<0x[0-9a-f]{2}>)\Z", re.I)
 _MAX_TOKENS_PER_CHARACTER = 4  # tokens of which one character may consist
 _CHECK_TEXT = "The children went to the market and bought a basket of"
 _CHECK_CONTINUATION = " seventeen purple engines"
@@ -299,32 +307,32 @@ def _token_lists(logprobs: Any) -> list[Any]:
     return [logprobs.get(name) for name in ("tokens", "token_logprobs")]
 
 
-def _place_numbered_tokens(
-    tokens: Sequence[str], answer_tokens: int
-) -> list[tuple[int, int]] | None:
+def _place_numbered_tokens(tokens: Sequence[str], answer_tokens: int) -> list[PlacedToken] | None:
     """Tokens that are shown by their numbers (vLLM's --return-tokens-as-token-ids): all but those
     that were written, each at its own place in the list. None if they are shown as text."""
     if not all(map(_TOKEN_ID_PATTERN.match, tokens)):
         return None
-    return [(n, n) for n in range(len(tokens) - answer_tokens)]
+    return [(n, n, tokens[n]) for n in range(len(tokens) - answer_tokens)]
 
 
-def _place_spelled_tokens(text: str, tokens: Sequence[str]) -> list[tuple[int, int]] | None:
-    """Which tokens spell the text, and where each begins; None if they do not.
+def _place_spelled_tokens(text: str, tokens: Sequence[str]) -> list[PlacedToken] | None:
+    """Which tokens spell the text, where each begins, and what of the text it is (U+FFFD for a part
+    of a character); None if they do not spell it.
 
     What the server says of their places is not relied on: one that puts a token before a text
     counts its name in. A special token at the beginning spells nothing; a token that is a part of a
     character is shown as one that is none, or by its bytes.
     """
-    placed_tokens: list[tuple[int, int]] = []
+    placed_tokens: list[PlacedToken] = []
     offset, unseen_tokens = 0, 0
+    is_byte_level = any(token.startswith("Ġ") for token in tokens) and "Ġ" not in text
     for n, shown_token in enumerate(tokens):
-        token = shown_token.replace("\u2581", " ")
+        token = _decode_bytes(shown_token) if is_byte_level else shown_token.replace("\u2581", " ")
         if offset >= len(text):
             break
         if "\ufffd" in token or _BYTES_PATTERN.match(token):
             unseen_tokens += 1
-            placed_tokens.append((n, offset))
+            placed_tokens.append((n, offset, "\ufffd"))
             continue
         if (
             not placed_tokens
@@ -343,9 +351,12 @@ def _place_spelled_tokens(text: str, tokens: Sequence[str]) -> list[tuple[int, i
             offset += 1  # decoders of single tokens leave out the space before a word
         elif not placed_tokens and token.startswith(" ") and text.startswith(token[1:]):
             token = token[1:]  # put before a text by some tokenizers
+            if not token:
+                placed_tokens.append((n, offset, ""))
+                continue
         if not token or not text.startswith(token, offset):
             return None
-        placed_tokens.append((n, offset))
+        placed_tokens.append((n, offset, token))
         offset += len(token)
     remaining = len(text) - offset
     return (
@@ -353,6 +364,26 @@ def _place_spelled_tokens(text: str, tokens: Sequence[str]) -> list[tuple[int, i
         if remaining <= 0 or remaining <= unseen_tokens * _MAX_TOKENS_PER_CHARACTER
         else None
     )
+
+
+@cache
+def _byte_of_sign() -> Mapping[str, int]:
+    """The byte that each sign stands for in vocabularies of byte-level BPE, as GPT-2 began them:
+    printable bytes are themselves, the others follow from U+0100 on."""
+    printable = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    others = [byte for byte in range(256) if byte not in printable]
+    return {chr(byte): byte for byte in printable} | {
+        chr(256 + place): byte for place, byte in enumerate(others)
+    }
+
+
+def _decode_bytes(token: str) -> str:
+    """The text of a token of byte-level BPE that is shown by its signs: "Ġare" is " are". A part of
+    a character is U+FFFD."""
+    byte_of_sign = _byte_of_sign()
+    if not all(sign in byte_of_sign for sign in token):
+        return token
+    return bytes(byte_of_sign[sign] for sign in token).decode("utf-8", "replace")
 
 
 def _tokens_after_group(
