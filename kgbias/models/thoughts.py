@@ -44,8 +44,9 @@ _ANSWER_PATTERN = re.compile(
 )
 # The line "thought" or "Thinking..." before thoughts that no tag opens.
 _HEADING_PATTERN = re.compile(
-    r"\A\s*\W{0,3}(?:here (?:is|are) my )?(?:thoughts?|thinking|thought process|thinking process"
-    r"|reasoning(?: steps)?)(?:\.\.\.|…|:)?\W{0,3}?[^\S\n]*\n",
+    r"\A\s*\W{0,3}(?:thoughts?|thinking|thinking process|thought process|reasoning(?: steps)?"
+    r"|(here (?:is|are) my (?:thinking process|thought process|reasoning(?: steps)?)))"
+    r"(?:\.\.\.|…|:)?\W{0,3}?[^\S\n]*\n",
     re.IGNORECASE,
 )
 _ANSWER_HEADING_PATTERN = re.compile(
@@ -180,6 +181,8 @@ def _split_headed(text: str, *, was_cut: bool) -> SplitAnswer | None:
     if answers := list(_ANSWER_HEADING_PATTERN.finditer(remaining)):
         answer = answers[-1]
         return SplitAnswer(remaining[answer.end() :], remaining[: answer.start()].strip())
+    if heading[1]:
+        return None  # people begin so, too
     if (quoted := _QUOTED_LINES_PATTERN.match(remaining)) and quoted.end() < len(remaining):
         return SplitAnswer(remaining[quoted.end() :], quoted[0].strip())
     if was_cut:

@@ -113,6 +113,8 @@ def test_what_deliberates_is_a_thought_only_if_it_was_cut_off() -> None:
         ("<|start_header_id|>assistant<|end_header_id|>\n\n" + ANSWER + "<|eot_id|>", ANSWER),
         ("model trains and thinking", "model trains and thinking"),
         (" love\nA: music", " love\nA: music"),
+        ("Here are my thoughts:\nAsk.\nWait.", "Here are my thoughts:\nAsk.\nWait."),
+        ("Here is my reasoning:\nAsk.\nWait.", "Here is my reasoning:\nAsk.\nWait."),
         ("Dear [User], we <b>thank</b> you.", "Dear [User], we <b>thank</b> you."),
         ("AI systems are <3 and [done]", "AI systems are <3 and [done]"),
         ("Nurses are<unused62> kind.", "Nurses are<unused62> kind."),  # no reader takes it
