@@ -523,6 +523,17 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
             thinking_until(lambda body: body.get("thinking") == {"type": "disabled"}),
             ASKED_AGAIN,
         ),
+        ServerKind(
+            "in `reasoning`, and the answer there, too, if it is asked not to think (vLLM)",
+            _chat_or_404(
+                lambda body, _: (
+                    chat_reply(None, reasoning=finish_sentence(body))
+                    if "enable_thinking" in body
+                    else cut_thought("reasoning")(body, 1)
+                )
+            ),
+            f"{THOUGHT_APART}; it is asked again, with more room, and may think",
+        ),
         ServerKind("and nothing else, ever", thinking_until(lambda _: False), error_text="no text"),
     ),
     "What surrounds an answer": (

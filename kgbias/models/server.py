@@ -306,6 +306,7 @@ class ServerModel:
         self._has_answered = False
         self._takes_format = False
         self._takes_switches = False
+        self._answers_switched = False  # gave an answer when it was asked not to think
         self._last_code = 0  # of a failure
         self._last_failure = ""
         self._alike_failures = 0
@@ -641,16 +642,20 @@ class ServerModel:
         return bool(new_extras)
 
     def _has_only_thought(self, completion: Completion, parameters: Mapping[str, Any]) -> bool:
-        """Whether a model said nothing after its thoughts, and was not asked yet to leave them."""
+        """Whether a model said nothing after its thoughts, and should be asked once more: to leave
+        them or, if it was asked to and never answered so, without asking it. There are servers that
+        then take the answer for a thought."""
         is_silent = completion.finish == "stop" and not completion.text.strip()
         sent_switches = self.no_thinking_parameters.keys() & parameters.keys()
+        if not is_silent or not completion.details.get("thought"):
+            self._answers_switched |= bool(sent_switches and completion.text.strip())
+            return False
         usable_switches = self.no_thinking_parameters.keys() - self._refused_parameters
-        return bool(
-            is_silent
-            and completion.details.get("thought")
-            and usable_switches
-            and not sent_switches
-        )
+        if not sent_switches or self._answers_switched:
+            return bool(usable_switches and not sent_switches)
+        self._refused_parameters |= sent_switches
+        self._notify(f"{self.info.name} says nothing if it is asked not to think: it may think")
+        return True
 
     def _unlearn(self, completion: Completion) -> None:
         """No longer take answers for thoughts by their words, and give no more room for thoughts,

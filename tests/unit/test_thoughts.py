@@ -281,6 +281,27 @@ def test_more_room_is_asked_for_where_only_thoughts_came(cut: dict[str, Any]) ->
     assert bodies[1]["reasoning_effort"] == "none"
 
 
+def test_a_server_that_takes_answers_for_thoughts_when_asked_for_none_is_not_asked_so() -> None:
+    """vLLM's parsers begin in a thought, also where the template wrote none."""
+
+    def plan(body: dict[str, Any], _: int) -> Any:
+        if "enable_thinking" in body:
+            message, ending = {"content": None, "reasoning": ANSWER}, "stop"
+        elif body["max_tokens"] < 1_000:
+            message, ending = {"content": None, "reasoning": MUSING}, "length"
+        else:
+            message, ending = {"content": ANSWER, "reasoning": MUSING}, "stop"
+        return "said", {"choices": [{"message": message, "finish_reason": ending}]}
+
+    with FaultServer(plan) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None, concurrency=1)
+        requests = [Request(CHAT, seed=seed, max_tokens=40) for seed in range(2)]
+        found = [x for batch in model.complete(requests) for _, x in batch]
+    assert [x.text for x in found] == [ANSWER, ANSWER]
+    assert [x.details["thought"] for x in found] == [MUSING, MUSING]
+    assert ["enable_thinking" in body for body in server.bodies] == [False, True, False, False]
+
+
 def test_what_only_sounds_like_a_thought_shows_by_its_end_where_there_is_room() -> None:
     """A model without thoughts may begin so, too: then nobody gets more room, and it is not asked
     to leave what it does not do."""
@@ -338,7 +359,8 @@ def test_a_thought_that_a_stop_string_ended_has_no_end() -> None:
 def test_an_answer_without_text_is_called_so() -> None:
     found, bodies = asked({"content": None, "reasoning": MUSING})
     assert (found.finish, found.text) == ("stop", "")
-    assert ["reasoning_effort" in body for body in bodies] == [False, True]  # asked not to, once
+    # Asked not to, once, and once more as it was.
+    assert ["reasoning_effort" in body for body in bodies] == [False, True, False]
     reading = read_answer(found.text, found.finish, predicate="are", filters=(), subject="Nurses")
     assert (reading.outcome, reading.reason) == ("unparsable", "no text")
 
