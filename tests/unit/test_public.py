@@ -94,6 +94,7 @@ STUDY = set(
     probe_apx
     probe_sets
     query
+    recorded_agreement
     report
     run
     runs
