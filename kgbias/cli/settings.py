@@ -319,10 +319,13 @@ def parse_set_values(
 
 def read_settings() -> tuple[Path, Mapping[str, Any]]:
     """The file named by KGBIAS_CONFIG, else kgbias.toml in the current folder, and its content.
-    Raises DataError if the named file cannot be read, or the file is not TOML."""
-    path = Path(os.environ.get(CONFIG_VARIABLE) or SETTINGS_FILE)
-    if not path.is_file() and not os.environ.get(CONFIG_VARIABLE):
+    Raises DataError if it is there, or named, and cannot be read, or if it is not TOML."""
+    named = os.environ.get(CONFIG_VARIABLE)
+    path = Path(named or SETTINGS_FILE)
+    if not named and not os.path.lexists(path):
         return path, {}
+    if not named and not path.is_file():  # a pipe would be waited for
+        raise DataError(f"{path} is not a file: remove it, or name the settings in {CONFIG_VARIABLE}")
     return path, read_toml(path)
 
 

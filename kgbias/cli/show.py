@@ -181,7 +181,9 @@ def prompt(question: str, default: str) -> str:
 
 def prepare_streams() -> None:
     """Write output as UTF-8 whatever the locale, escaping what no encoding can represent. Raises
-    UsageError for an argument that is not UTF-8, which no store could keep."""
+    UsageError where stdout is closed, and for an argument that is not UTF-8, which no store could
+    keep."""
+    is_stdout_closed = sys.stdout is None
     for descriptor, name, mode in ((0, "stdin", "r"), (1, "stdout", "w"), (2, "stderr", "w")):
         if getattr(sys, name) is None:  # closed, as by `>&-`
             _open_on_null(descriptor, name, mode)
@@ -189,6 +191,10 @@ def prepare_streams() -> None:
         if isinstance(stream, io.TextIOWrapper):
             encoding = stream.encoding if stream.isatty() else "utf-8"
             stream.reconfigure(encoding=encoding, errors="backslashreplace")
+    if is_stdout_closed:  # an export would be lost, and a crawl paid for without its summary
+        raise UsageError(
+            "stdout is closed, so what is printed would be lost: send it to a file or to /dev/null"
+        )
     for place, argument in enumerate(sys.argv[1:], 1):
         try:
             sys.argv[place] = os.fsencode(argument).decode()  # whatever the locale took it for

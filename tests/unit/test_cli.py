@@ -21,6 +21,7 @@ from kgbias.cli.commands import COMMANDS, list_sections
 from kgbias.cli.show import prepare_streams
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
+from kgbias.errors import UsageError
 from kgbias.models.base import Completion, Request
 from tests.scripted_model import ScriptedModel
 
@@ -376,7 +377,8 @@ def test_closed_streams_are_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(os, "fstat", free)
         patched.setattr(os, "dup2", lambda _, number: taken.append(number))
-        prepare_streams()
+        with pytest.raises(UsageError, match="stdout is closed"):
+            prepare_streams()
     streams = (sys.stdin, sys.stdout, sys.stderr)
     assert taken == [0, 1, 2] and sys.stdin.read() == "" and not sys.stdin.isatty()
     print("to nobody")

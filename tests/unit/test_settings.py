@@ -1,5 +1,6 @@
 """Settings: what kgbias.toml and --set give a command, and what neither may."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from kgbias.cli.settings import (
     Setting,
     command_settings,
     move_settings_first,
+    read_settings,
 )
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.models.http import read_secrets
@@ -53,6 +55,21 @@ def test_a_setting_is_for_one_call_or_for_a_folder(asked: list[dict[str, Any]]) 
     assert [call["filters"] for call in asked] == [None, (), ("refusal",), ("refusal",)]
     assert [call["structured"] for call in asked] == [False, True, False, False]
     assert [call["device"] for call in asked] == [None, None, "cpu", "cpu"]
+
+
+@pytest.mark.parametrize("kind", ["folder", "pipe", "dangling link"])
+def test_a_settings_file_that_is_no_file_is_refused(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    if kind == "folder":
+        Path("kgbias.toml").mkdir()
+    elif kind == "pipe":
+        os.mkfifo("kgbias.toml")
+    else:
+        Path("kgbias.toml").symlink_to("nowhere.toml")
+    with pytest.raises(DataError, match="kgbias.toml is not a file: remove it"):
+        read_settings()
 
 
 def test_it_may_stand_anywhere_in_the_line() -> None:
