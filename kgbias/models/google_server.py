@@ -18,9 +18,9 @@ from kgbias.models.http import (
     as_object,
     bound_wait,
     bounded_client,
+    broken_connection,
     classify_ending,
     read_failure,
-    reason,
     retry_after,
     split_messages,
     token_count,
@@ -139,7 +139,7 @@ class GoogleModel(ServerModel):
         if isinstance(error, httpx2.TimeoutException):
             return Failure("", is_late=True)
         if isinstance(error, httpx2.RequestError):
-            return Failure(reason(error.__cause__ or error))
+            return broken_connection(error.__cause__ or error)
         if isinstance(error, UnicodeError | RecursionError):
             return Failure("its answer cannot be read")
         return None

@@ -52,7 +52,8 @@ EndingKind = Literal["stop", "length", "refused", "error"]
 
 class Failure(NamedTuple):
     """Why a server gave no answer: its own message with the status, and the seconds it wants us to
-    wait; without a status it was `is_late`, or out of reach. It may have `is_withheld` the answer
+    wait; without a status it was `is_late`, or out of reach, unless it `is_reached`: then the
+    connection broke, or what came is no answer. It may have `is_withheld` the answer
     because of the question, or `is_dropped` a batch's request before its turn. A `is_final` failure
     is that of every request to come; one `is_within_answer` an answer came with a status that says
     all is well."""
@@ -65,6 +66,7 @@ class Failure(NamedTuple):
     is_dropped: bool = False
     is_final: bool = False
     is_within_answer: bool = False
+    is_reached: bool = False
 
 
 def unforeseen_failure(error: Exception) -> Failure:
@@ -117,10 +119,16 @@ def client_failure(client: Any, error: Exception) -> Failure | None:
     if isinstance(error, client.APITimeoutError):
         return Failure("", is_late=True)
     if isinstance(error, client.APIConnectionError):
-        return Failure(reason(error.__cause__ or error))
+        return broken_connection(error.__cause__ or error)
     return None
 
 
+def broken_connection(error: BaseException) -> Failure:
+    """The meaning of an error of a client's connection: whether it was ever made."""
+    return Failure(reason(error), is_reached=type(error).__name__ not in _UNREACHED)
+
+
+_UNREACHED = ("APIConnectionError", "ConnectError", "ConnectTimeout", "ProxyError")
 _WORDLESS = {
     "ReadError": "the connection ended before an answer came",
     "WriteError": "the connection ended while it was asked",
@@ -343,6 +351,7 @@ MAX_ANSWER_BYTES = 8 << 20  # bytes of a response
 MAX_JSON_VALUES = (
     250_000  # in a response of JSON; each may take a hundred times its bytes in memory
 )
+_COMPRESSIONS = frozenset(("gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd"))
 _MAX_FETCHED_BYTES = 64 << 20  # bytes of one that is fetched: the results of a batch, in lines
 _MAX_PORT = 65_535
 _MIN_SECRET_CHARACTERS = 8  # a key this long is a secret: some servers want "none" or "x"
@@ -631,9 +640,9 @@ class BlockingClient:
             raise ModelError(f"{model_name} does not answer: {why}") from None
         answer = parse_body(body)
         if not isinstance(answer, dict):
-            start = self.secrets.clean_line(body[: 4 * 1024].decode("utf-8", "replace"), 80)
             raise ModelError(
-                f"{model_name} answers with something other than a JSON object: {start!r}"
+                f"{model_name} answers with something other than a JSON object: "
+                f"{describe_body(body, self.secrets)}"
             )
         return answer
 
@@ -643,13 +652,26 @@ def parse_body(body: bytes) -> Any:
     answer."""
     if len(body) > MAX_ANSWER_BYTES or sum(map(body.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES:
         return None
-    text = body.decode("utf-8", "replace")
+    text = body.decode("utf-8-sig", "replace")  # with the mark that .NET begins its answers with
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
         return _join_events(text)
 
 
+def describe_body(body: bytes, secrets: Secrets) -> str:
+    """How a body begins that is not what it should be, in a few words."""
+    head = body[:_SHOWN_BODY_BYTES].decode("utf-8", "replace")
+    if not body:
+        return "it is empty"
+    if head.count("\ufffd") > len(head) * _MAX_UNREADABLE_SHARE:
+        return "bytes that are no text"
+    return repr(secrets.clean_line(head, _SHOWN_BODY_CHARACTERS))
+
+
+_SHOWN_BODY_BYTES = 4 << 10  # bytes that are looked at
+_SHOWN_BODY_CHARACTERS = 80  # characters
+_MAX_UNREADABLE_SHARE = 0.1  # of characters; a text in another encoding has fewer
 _STREAM_END = re.compile(r"^\s*data:\s*\[DONE\]\s*$", re.MULTILINE)
 _STREAM_ERROR = re.compile(r"^\s*error:\s*(.+)$", re.MULTILINE)
 
@@ -872,7 +894,8 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
 
     async def check_response(response: Any) -> None:
         response.encoding = "utf-8"  # JSON is UTF-8; the encoding in the header may not even exist
-        if response.headers.get("content-encoding", "identity").lower() != "identity":
+        encodings = response.headers.get("content-encoding", "").lower().replace(",", " ").split()
+        if not _COMPRESSIONS.isdisjoint(encodings):  # others, as "utf-8", leave it as it is
             raise httpx2.DecodingError("the answer is compressed, which was not asked for")
         response.stream = Bounded(response.stream, response.request.extensions["most"])
 

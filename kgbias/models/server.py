@@ -43,6 +43,7 @@ from kgbias.models.http import (
     Failure,
     ServerReply,
     client_errors,
+    describe_body,
     describe_proxy,
     find_failure,
     is_key_withheld,
@@ -582,8 +583,10 @@ class ServerModel:
             return f"no answer within {self._timeout:.0f} s"
         if failure.is_dropped:
             return f"not answered: {self.clean(failure.message)}"
-        proxy_text = describe_proxy(self._url)
-        return f"cannot reach {self._shown_url}{proxy_text}: {self.clean(failure.message)}"
+        server = f"{self._shown_url}{describe_proxy(self._url)}"
+        if failure.is_reached:
+            return f"no answer from {server}: {self.clean(failure.message)}"
+        return f"cannot reach {server}: {self.clean(failure.message)}"
 
     def _learn_from(
         self, failure: Failure, parameters: Mapping[str, Any], thinking_tokens: int = 0
@@ -701,8 +704,8 @@ class ServerModel:
             if not isinstance(reply.text, str):
                 raise TypeError
         except (LookupError, TypeError, AttributeError):
-            start = self._secrets.clean_line(body[:4096].decode("utf-8", "replace"), 80)
-            reason = f"the server's answer is not a completion: {start!r}"
+            what = describe_body(body, self._secrets)
+            reason = f"the server's answer is not a completion: {what}"
             return Completion("", "error", seconds=seconds, error=reason)
         chat = request.form == "chat"
         was_cut = reply.ending == "length" and chat

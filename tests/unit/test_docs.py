@@ -324,3 +324,13 @@ def test_the_table_of_doors_is_what_the_readers_declare() -> None:
     spec.loader.exec_module(doors := module_from_spec(spec))
     page = doors.PAGE.read_text("utf-8")
     assert doors.page_with_table(page) == page, "run python scripts/doors.py --write"
+
+
+def test_each_promise_for_faults_names_a_test_that_is_there() -> None:
+    table = (ROOT / "CONTRIBUTING.md").read_text("utf-8").partition("| held by |")[2]
+    rows = [line for line in table.partition("\n\n")[0].splitlines() if "`tests/" in line]
+    assert len(rows) > 20
+    for row in rows:
+        for file, test in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", row.rpartition(" | ")[2]):
+            text = (ROOT / file).read_text("utf-8")
+            assert f"def {test or 'test_'}" in text or "attack" in file, f"{file} has no {test}"

@@ -1,5 +1,6 @@
 """Faults that people reported of tools like this: each is called what it is."""
 
+import gzip
 import json
 import os
 import socket
@@ -20,12 +21,15 @@ from kgbias.io.text import is_plain, printable
 from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.http import (
+    Secrets,
+    describe_body,
     describe_proxy,
     read_secrets,
     warn_unencrypted,
     without_password,
 )
 from tests.conftest import require_modules
+from tests.fault_server import FaultServer
 from tests.waiting import DEADLINE_SECONDS
 
 require_modules("openai")
@@ -128,26 +132,63 @@ def test_a_pipe_by_its_name_is_written_to(tmp_path: Path) -> None:
         os.close(write)
 
 
-def test_a_server_that_hangs_up_is_said_to() -> None:
+_HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    ("sent", "said"),
+    [
+        (b"", "ended|disconnected|reset"),
+        (_HEAD + b"content-length: 99\r\n\r\n{}", "without sending complete message body"),
+        (_HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n", "incomplete chunked read"),
+        (_HEAD + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}", "conflicting"),
+        (_HEAD + b"content-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}", "is compressed"),
+        (b'{"choices": []}\r\n\r\n', "illegal"),
+    ],
+)
+def test_a_server_that_breaks_off_was_reached(sent: bytes, said: str) -> None:
     listening = socket.create_server(("127.0.0.1", 0))
 
-    def hang_up() -> None:
+    def break_off() -> None:
         while True:
             try:
                 connection, _ = listening.accept()
             except OSError:
                 return
-            connection.recv(10)
+            connection.recv(10_000)
+            connection.sendall(sent)
             connection.close()
 
-    threading.Thread(target=hang_up, daemon=True).start()
+    threading.Thread(target=break_off, daemon=True).start()
     url = f"http://127.0.0.1:{listening.getsockname()[1]}/v1"
     model = open_model("openai:m", base_url=url, notify=lambda _: None, timeout=DEADLINE_SECONDS)
-    with pytest.raises(ModelError, match=r"(ended|disconnected|reset)") as told:
+    with pytest.raises(ModelError, match=f"^no answer from {url}: .*({said})") as told:
         list(model.complete([Request("a", seed=1)]))
     model.close()
     listening.close()
     assert "Error" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("encoding", "mark"), [("identity", "\ufeff"), ("utf-8", ""), ("identity, identity", "")]
+)
+def test_an_answer_as_other_servers_frame_it_is_read(encoding: str, mark: str) -> None:
+    body = mark + json.dumps({"choices": [{"text": " kind", "finish_reason": "stop"}]})
+    answer = ("raw", (200, {"content-encoding": encoding}, body.encode()))
+    with FaultServer(lambda *_: answer) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        found = [c.text for batch in model.complete([Request("a", seed=1)]) for _, c in batch]
+        model.close()
+    assert found == [" kind"]
+
+
+def test_what_is_no_text_is_not_shown() -> None:
+    secrets = Secrets("a-secret-key")
+    assert describe_body(gzip.compress(b"{}" * 999), secrets) == "bytes that are no text"
+    assert describe_body(b"", secrets) == "it is empty"
+    assert describe_body("Zugriff für a-secret-key".encode("cp1252"), secrets) == (
+        "'Zugriff f\ufffdr [key]'"
+    )
 
 
 def test_an_open_file_by_its_name_is_added_to(tmp_path: Path) -> None:
