@@ -6,8 +6,10 @@ library may hang as it closes down.
 """
 
 import os
+import sys
 
 _STOPPED = 130
+_FAILED = 70  # an error inside the program (sysexits.h)
 
 
 def main() -> None:
@@ -23,6 +25,21 @@ def main() -> None:
     except KeyboardInterrupt:
         os.write(2, b"kgbias: stopped\n")
         os._exit(_STOPPED)
+    except Exception as error:  # a broken installation, or an error on the way to say one
+        sys.exit(_report(error))
+
+
+def _report(error: Exception) -> int:
+    """Say in one line what happened, whatever can still be imported; the exit code."""
+    line = f"{type(error).__name__}: {error}"
+    try:
+        from kgbias.cli import crash
+
+        line = crash.report_crash(error)
+    except Exception as second:
+        line += f"; is kgbias installed in full? ({type(second).__name__}: {second})"
+    os.write(2, f"kgbias: {' '.join(line.split())}\n".encode("utf-8", "backslashreplace"))
+    return _FAILED
 
 
 if __name__ == "__main__":

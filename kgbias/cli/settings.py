@@ -325,7 +325,9 @@ def read_settings() -> tuple[Path, Mapping[str, Any]]:
     if not named and not os.path.lexists(path):
         return path, {}
     if not named and not path.is_file():  # a pipe would be waited for
-        raise DataError(f"{path} is not a file: remove it, or name the settings in {CONFIG_VARIABLE}")
+        raise DataError(
+            f"{path} is not a file: remove it, or name the settings in {CONFIG_VARIABLE}"
+        )
     return path, read_toml(path)
 
 

@@ -73,7 +73,7 @@ class TemplateSandbox:
             except OSError as error:
                 return {"error": f"a process for it cannot be started ({error.strerror or error})"}
             if self._exchange("") is None:
-                return {"error": "the process for it ended at once: give it more memory"}
+                return {"error": f"the process for it ended at once: {self._explain_end()}"}
         reply = self._exchange(question)
         if reply is None:
             return {
@@ -83,14 +83,27 @@ class TemplateSandbox:
             }
         return reply
 
-    def _start_process(self) -> subprocess.Popen[bytes]:
+    def _start_process(
+        self, stdin: int = subprocess.PIPE, stderr: int = subprocess.DEVNULL
+    ) -> subprocess.Popen[bytes]:
         return start_python(
-            self._module,
-            str(self._seconds),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            self._module, str(self._seconds), stdin=stdin, stdout=subprocess.PIPE, stderr=stderr
         )
+
+    def _explain_end(self) -> str:
+        """Why the process ends as it starts: what it says when it is started once more."""
+        done = self._start_process(stdin=subprocess.DEVNULL, stderr=subprocess.PIPE)
+        try:
+            _, said = done.communicate(timeout=self._seconds)
+        except subprocess.TimeoutExpired:
+            done.kill()
+            done.communicate()
+            return "it does not start"
+        lines = said.decode("utf-8", "replace").split("\n")
+        last_line = next((line for line in reversed(lines) if line.strip()), "")
+        if done.returncode < 0 or "memory" in last_line.lower():
+            return f"give it more memory ({last_line or f'signal {-done.returncode}'})"
+        return last_line or f"exit code {done.returncode}"
 
     def _exchange(self, question: str) -> dict[str, Any] | None:
         """The reply to a question, or to none (it is ready); None if the process has ended."""

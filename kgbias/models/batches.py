@@ -266,7 +266,9 @@ class Batches:
                 if failure.code == 404:
                     raise BatchGone(f"{reason}; does this server take batches?") from None
                 if failure.code and failure.code not in RETRIED_CODES:
-                    raise ModelError(f"{reason}{self._model.advice(failure.code)}") from None
+                    raise ModelError(
+                        f"{reason}{self._model.advice(failure.code, is_page=failure.is_page)}"
+                    ) from None
         raise ModelError(reason)
 
 

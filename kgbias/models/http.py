@@ -34,6 +34,8 @@ from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cache
 from hashlib import sha256
+from html import unescape
+from http import HTTPStatus
 from ipaddress import ip_address
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple
@@ -53,10 +55,10 @@ EndingKind = Literal["stop", "length", "refused", "error"]
 class Failure(NamedTuple):
     """Why a server gave no answer: its own message with the status, and the seconds it wants us to
     wait; without a status it was `is_late`, or out of reach, unless it `is_reached`: then the
-    connection broke, or what came is no answer. It may have `is_withheld` the answer
-    because of the question, or `is_dropped` a batch's request before its turn. A `is_final` failure
-    is that of every request to come; one `is_within_answer` an answer came with a status that says
-    all is well."""
+    connection broke, or what came is no answer. It `is_page` if a web page came. It may have
+    `is_withheld` the answer because of the question, or `is_dropped` a batch's request before its
+    turn. A `is_final` failure is that of every request to come; one `is_within_answer` an answer
+    came with a status that says all is well."""
 
     message: str
     code: int = 0
@@ -67,6 +69,7 @@ class Failure(NamedTuple):
     is_final: bool = False
     is_within_answer: bool = False
     is_reached: bool = False
+    is_page: bool = False
 
 
 def unforeseen_failure(error: Exception) -> Failure:
@@ -183,7 +186,10 @@ _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 def read_failure(server_message: str, code: int, body: Any = None, wait: float = 0.0) -> Failure:
     """What a server's refusal means: that of a content filter withholds one answer, and without
-    money or quota nothing more will be answered, unless the server says when to try again."""
+    money or quota nothing more will be answered, unless the server says when to try again. Of a
+    web page its title is kept."""
+    if is_page := bool(_PAGE_START.match(server_message)):
+        server_message = _describe_page(server_message)
     body_object = as_object(body[0] if isinstance(body, list) and body else body)
     error = as_object(body_object.get("error")) or body_object
     message_and_code = f"{error.get('code')} {error.get('type')} {server_message}"
@@ -203,7 +209,20 @@ def read_failure(server_message: str, code: int, body: Any = None, wait: float =
     wait = wait or _wait_in_body(error, as_object(metadata.get("headers")), code)
     lacks_money = bool(_NO_MONEY_PATTERN.search(message_and_code)) and not (code == 429 and wait)
     is_final = code == 402 or (not is_withheld and lacks_money)
-    return Failure(server_message, code, wait, is_withheld=is_withheld, is_final=is_final)
+    return Failure(
+        server_message, code, wait, is_withheld=is_withheld, is_final=is_final, is_page=is_page
+    )
+
+
+_PAGE_START = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
+_PAGE_TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
+_MAX_PAGE_HEAD = 16_384  # characters in which the title of a page is looked for
+
+
+def _describe_page(page: str) -> str:
+    title = _PAGE_TITLE.search(page[:_MAX_PAGE_HEAD])
+    words = " ".join(unescape(title[1]).split()) if title else ""
+    return f"a web page, {words!r}" if words else "a web page"
 
 
 _WITHHOLDING_CODES = frozenset((400, 403, 406, 412, 422, 446, 451))
@@ -731,9 +750,13 @@ def client_error_message(error: Any) -> str:
     """The message in the body of a client's error, whatever its form; else the body itself, or the
     client's own."""
     response = getattr(error, "response", None)
-    text = response.text.strip() if response is not None else ""
-    body: Any = (parse_body(response.content) or text) if response is not None else error.body
-    return error_message(body) or text or str(getattr(error, "message", error))
+    if response is None:
+        return error_message(error.body) or str(getattr(error, "message", error))
+    text = response.text.strip()
+    if message := error_message(parse_body(response.content) or text) or text:
+        return message
+    known_phrases = {status.value: status.phrase for status in HTTPStatus}
+    return known_phrases.get(response.status_code, "no reason given")
 
 
 MAX_MESSAGE_DEPTH = 4  # of a message in an error's body

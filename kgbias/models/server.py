@@ -21,6 +21,7 @@ import time
 from collections.abc import Awaitable, Callable, Collection, Coroutine, Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from http import HTTPStatus
 from typing import Any, ClassVar, Generic, Self, TypeVar
 from urllib.parse import urlsplit
 
@@ -180,6 +181,11 @@ class ConcurrencyGate:
             self._active -= 1
             self._condition.notify_all()
 
+    @property
+    def is_single(self) -> bool:
+        """Whether it lets through one at a time."""
+        return self._limit < 2
+
     def grow(self) -> None:
         self._limit = min(self._max_active, self._limit + 1 / self._limit)
 
@@ -311,6 +317,7 @@ class ServerModel:
         self._last_code = 0  # of a failure
         self._last_failure = ""
         self._alike_failures = 0
+        self._late_alone = 0
         self._lesson_count = 0  # from refusals: how often it was learned how to ask
 
     # What a provider defines
@@ -504,8 +511,10 @@ class ServerModel:
                 if failure.wait > MAX_WAIT_SECONDS:
                     raise ModelError(f"{reason}; it asks to wait {format_duration(failure.wait)}")
                 if code in _FATAL_CODES and not self._has_answered:
-                    raise ModelError(reason + self.advice(code))
-                if not code and not failure.is_late and not self._has_answered:
+                    raise ModelError(reason + self.advice(code, is_page=failure.is_page))
+                if failure.is_late and not self._has_answered:
+                    self._stop_if_silent(reason)
+                elif not code and not self._has_answered:
                     if attempt + 1 >= MAX_ATTEMPTS // 2:
                         raise ModelError(reason)
                 elif code and code not in RETRIED_CODES:
@@ -565,6 +574,16 @@ class ServerModel:
         if not self._has_answered and self._alike_failures >= MAX_ALIKE_FAILURES:
             raise ModelError(f"the first {MAX_ALIKE_FAILURES} requests all failed: {reason}")
 
+    def _stop_if_silent(self, reason: str) -> None:
+        """Raise ModelError if nothing was ever answered in time, asked for again and again alone:
+        each request would wait as long."""
+        self._late_alone += self._gate.is_single
+        if self._late_alone >= MAX_ATTEMPTS:
+            raise ModelError(
+                f"{reason} from {self._shown_url}{describe_proxy(self._url)}, asked {MAX_ATTEMPTS} "
+                "times, one request at a time"
+            )
+
     def sent_parameters(self, request: Request) -> dict[str, Any]:
         """The parameters of a request, except those that the server does not take."""
         parameters = self._request_parameters(request)
@@ -578,7 +597,9 @@ class ServerModel:
         if failure.is_within_answer:
             return f"the server answered with an error: {self.clean(failure.message)}"
         if failure.code:
-            return f"the server answered {failure.code}: {self.clean(failure.message)}"
+            is_of_proxy = failure.code == HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+            proxy = describe_proxy(self._url) if is_of_proxy else ""
+            return f"the server answered {failure.code}{proxy}: {self.clean(failure.message)}"
         if failure.is_late:
             return f"no answer within {self._timeout:.0f} s"
         if failure.is_dropped:
@@ -761,8 +782,11 @@ class ServerModel:
             details={k: v for k, v in details.items() if v not in ("", [], False, 0)},
         )
 
-    def advice(self, code: int) -> str:
-        """Advice about a permanent error status, to follow the message."""
+    def advice(self, code: int, *, is_page: bool = False) -> str:
+        """Advice about a permanent error status, to follow the message; `is_page` if it came with a
+        web page, which no API sends."""
+        if is_page:
+            return "; what answers there is no API, or a proxy or firewall before it (base_url)"
         key_advice = f"; set {' or '.join(self.api.keys)}"
         if is_key_withheld(self._url, os.environ.get(self.api.variable), self.api.url):
             trusts = how("", "--trust, or ")
@@ -771,7 +795,7 @@ class ServerModel:
             )
         advice_by_code = {
             401: key_advice + how("", " (a key that goes into another header: --header)"),
-            403: "; this key may not use the model",
+            403: "; may this key use the model?",
             404: f"; is {self._model!r} a model of {self._shown_url}? (spec, base_url)",
         }
         if code == 404 and not re.search(r"/v\d|/openai|/api", urlsplit(self._url).path):

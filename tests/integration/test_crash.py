@@ -31,3 +31,16 @@ def test_an_unforeseen_error_is_one_line(tmp_path: Path, arguments: list[str]) -
     assert str(kept) in line
     text = kept.read_text()
     assert "Traceback" in text and "sk-abc" not in text and "me:pass" not in text
+
+
+@pytest.mark.parametrize("missing", ["click", "kgbias.cli.show"])
+def test_a_broken_installation_is_one_line(tmp_path: Path, missing: str) -> None:
+    code = (
+        f"import sys\nsys.modules[{missing!r}] = None\nfrom kgbias.__main__ import main\n"
+        "sys.argv = ['kgbias', 'runs']\nmain()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True
+    )
+    [line] = done.stderr.strip().splitlines()
+    assert done.returncode == 70 and missing in line and "installed in full?" in line

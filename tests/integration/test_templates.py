@@ -49,6 +49,11 @@ def test_a_template_takes_no_more_than_its_size(name: str, monkeypatch: pytest.M
     assert render_template("{{ group }}", {"group": "Men"}) == "Men"  # and the next one is
 
 
+def test_a_process_that_does_not_start_says_why() -> None:
+    with pytest.raises(DataError, match=r"x cannot be .* No module named kgbias\.nowhere"):
+        TemplateSandbox("kgbias.nowhere").render({}, DataError, "x")
+
+
 def test_a_process_that_was_forked_does_not_read_its_parents_replies() -> None:
     assert render_template("{{ group }}", {"group": "Men"}) == "Men"
     child = os.fork()

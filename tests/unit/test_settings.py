@@ -68,7 +68,7 @@ def test_a_settings_file_that_is_no_file_is_refused(
         os.mkfifo("kgbias.toml")
     else:
         Path("kgbias.toml").symlink_to("nowhere.toml")
-    with pytest.raises(DataError, match="kgbias.toml is not a file: remove it"):
+    with pytest.raises(DataError, match=r"kgbias\.toml is not a file: remove it"):
         read_settings()
 
 

@@ -24,12 +24,15 @@ from kgbias.models.http import (
     Secrets,
     describe_body,
     describe_proxy,
+    read_failure,
     read_secrets,
     warn_unencrypted,
     without_password,
 )
+from kgbias.models.server import MAX_ATTEMPTS
 from tests.conftest import require_modules
 from tests.fault_server import FaultServer
+from tests.server_kinds import without_waiting
 from tests.waiting import DEADLINE_SECONDS
 
 require_modules("openai")
@@ -180,6 +183,46 @@ def test_an_answer_as_other_servers_frame_it_is_read(encoding: str, mark: str) -
         found = [c.text for batch in model.complete([Request("a", seed=1)]) for _, c in batch]
         model.close()
     assert found == [" kind"]
+
+
+def test_a_server_that_never_answers_in_time_is_given_up() -> None:
+    """Not once for each request: with a limit of two minutes that would take hours."""
+    with FaultServer(lambda *_: ("hang", 1)) as server, without_waiting():
+        model = open_model(
+            "openai:m", base_url=server.url, notify=lambda _: None, timeout=0.05, concurrency=4
+        )
+        with pytest.raises(ModelError, match=r"no answer within 0 s from .*one request at a time"):
+            list(model.complete([Request(str(n), seed=n) for n in range(100)]))
+        model.close()
+    assert sum(server.request_counts.values()) <= 4 * MAX_ATTEMPTS
+
+
+def test_a_page_in_the_place_of_an_answer_is_called_one() -> None:
+    page = "<!DOCTYPE html><html><head><title>Just a  moment&hellip;</title></head>policy</html>"
+    failure = read_failure(page, 403)
+    assert failure.message == "a web page, 'Just a moment…'"
+    assert failure.is_page and not failure.is_withheld
+    with FaultServer(lambda *_: ("raw", (403, {}, page.encode()))) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        with pytest.raises(ModelError, match=r"403: a web page, .* no API, or a proxy"):
+            list(model.complete([Request("a", seed=1)]))
+        model.close()
+
+
+@pytest.mark.parametrize(
+    ("code", "said"), [(407, "407 through the proxy .*: Proxy Auth"), (524, "524: no reason given")]
+)
+def test_a_status_without_words(code: int, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with FaultServer(lambda *_: ("raw", (code, {}, b""))) as server:
+        address = server.url.removesuffix("/v1")
+        for name in ("http_proxy", "HTTP_PROXY"):
+            monkeypatch.setenv(name, address)
+        monkeypatch.delenv("no_proxy", raising=False)
+        monkeypatch.delenv("NO_PROXY", raising=False)
+        model = open_model("openai:m", base_url="http://models.invalid/v1", notify=lambda _: None)
+        with pytest.raises(ModelError, match=said):
+            list(model.complete([Request(str(n), seed=n) for n in range(9)]))
+        model.close()
 
 
 def test_what_is_no_text_is_not_shown() -> None:
