@@ -37,6 +37,17 @@ class Command(click.Command):
         super().format_help_text(context, formatter)
         write_examples(formatter, self.examples)
 
+    def _refuse_empty_names(self, context: click.Context, arguments: list[str]) -> None:
+        """Raise for a file without a name, as `-o "$UNSET"` gives it: it would be the folder."""
+        if "" not in arguments and not any(word.endswith("=") for word in arguments):
+            return
+        values, _, _ = self.make_parser(context).parse_args(list(arguments))
+        for parameter in self.get_params(context):
+            value = values.get(parameter.name or "")
+            given = value if isinstance(value, list | tuple) else [value]
+            if isinstance(parameter.type, click.Path) and "" in given:
+                raise click.BadParameter("an empty name is no file", context, parameter)
+
     def format_options(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under their headings, then the command's own settings and the names of
         its shared ones."""
@@ -64,12 +75,14 @@ class Command(click.Command):
 
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         check_set_values(context)
+        given = list(args)
         try:
             left = super().parse_args(context, args)
         except click.NoSuchOption as error:
             if hint := self._suggest_place(context, error.option_name):
                 raise UsageError(hint) from error
             raise
+        self._refuse_empty_names(context, given)
         for parameter in self.params:
             name = parameter.name or ""
             if isinstance(parameter.type, click.Path) and context.params.get(name) == Path("-"):

@@ -56,7 +56,10 @@ def replace_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
         if target.exists() and not os.access(target, os.W_OK):
             raise DataError(f"cannot write {path}: Permission denied")
         if not target.parent.is_dir():
-            raise DataError(f"cannot write {path}: there is no folder {path.parent}")
+            folder = target.parent if path.is_symlink() else path.parent
+            raise DataError(f"cannot write {path}: there is no folder {folder}")
+        if (store := _store_of(target)) is not None:
+            raise DataError(f"cannot write {path}: it is a part of {store.name}; name another file")
         partial = target.with_name(f"{_temporary_name()}{suffix}")
         try:
             yield partial
@@ -157,6 +160,16 @@ def _is_database(path: Path) -> bool:
 
 
 _SQLITE = b"SQLite format 3\0"
+_SIDE_FILES = ("-wal", "-shm", "-journal")  # where SQLite keeps what is not in the file yet
+
+
+def _store_of(path: Path) -> Path | None:
+    """The database that a file of this name would be a part of; None if there is none."""
+    for ending in _SIDE_FILES:
+        database = path.with_name(path.name.removesuffix(ending) or path.name)
+        if database != path and _is_database(database):
+            return database
+    return None
 
 
 def open_file(path: Path) -> int | None:

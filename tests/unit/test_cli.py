@@ -386,6 +386,13 @@ def test_closed_streams_are_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
         stream.close()
 
 
+@pytest.mark.parametrize("argv", [["-o", ""], ["--output="], ["--format", "csv", "-o", ""]])
+def test_an_empty_name_is_no_file(argv: list[str]) -> None:
+    """As `-o "$UNSET"` gives one: it would be the current folder."""
+    told = CliRunner().invoke(cli, ["export", *argv])
+    assert told.exit_code == 2 and "an empty name is no file" in told.output
+
+
 @pytest.mark.parametrize("argv", [["kgbias"], ["kgbias", "profiles"]])
 def test_a_command_that_is_given_nothing_shows_its_help(
     argv: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

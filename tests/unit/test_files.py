@@ -51,6 +51,23 @@ def test_no_output_replaces_a_store_and_a_copy_of_one_does(tmp_path: Path) -> No
         partial.write_bytes(other.read_bytes())
 
 
+@pytest.mark.parametrize("ending", ["-wal", "-shm", "-journal"])
+def test_no_output_takes_a_name_that_sqlite_needs(ending: str, tmp_path: Path) -> None:
+    """SQLite would take the table for its log, and remove it."""
+    with closing(sqlite3.connect(tmp_path / "kgbias.db")) as db:
+        db.execute("CREATE TABLE t (x)")
+    with pytest.raises(DataError, match=r"is a part of kgbias\.db; name another file"):
+        write_text(tmp_path / f"kgbias.db{ending}", "group,predicate,object\n")
+    write_text(tmp_path / f"other{ending}", "group,predicate,object\n")
+    write_text(tmp_path / ending, "group,predicate,object\n")
+
+
+def test_a_link_to_a_folder_that_is_not_there_names_it(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").symlink_to("nowhere/y.csv")
+    with pytest.raises(DataError, match=r"there is no folder .*nowhere"):
+        write_text(tmp_path / "x.csv", "a")
+
+
 def test_a_reader_that_has_enough_is_no_error_of_ours() -> None:
     read, write = os.pipe()
     os.close(read)
