@@ -115,6 +115,23 @@ def test_what_a_wrong_value_leads_to_is_put_down_to_the_damage(file: Path) -> No
         raise KeyError("a measure that no one knows")
 
 
+def test_the_log_of_another_database_is_not_written_over_a_store(
+    file: Path, tmp_path: Path
+) -> None:
+    """As it lies there after one file was copied over another: SQLite would take it for the
+    store's."""
+    before = file.read_bytes()
+    with closing(sqlite3.connect(tmp_path / "other.db")) as other:
+        other.execute("PRAGMA journal_mode = wal")
+        other.execute("CREATE TABLE t (x)")
+        other.commit()
+        log = (tmp_path / "other.db-wal").read_bytes()
+    Path(f"{file}-wal").write_bytes(log)
+    with pytest.raises(StoreError, match="is the log of another database.*: move it away"):
+        SQLiteStore(file).runs()
+    assert file.read_bytes() == before and Path(f"{file}-wal").read_bytes() == log
+
+
 def test_a_file_that_may_only_be_read(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     store = open_store(str(file), create=False)
     assert isinstance(store, SQLiteStore)

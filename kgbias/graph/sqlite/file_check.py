@@ -4,6 +4,7 @@ import errno
 import os
 import re
 import sqlite3
+import struct
 import time
 from contextlib import closing, suppress
 from pathlib import Path
@@ -46,7 +47,35 @@ def is_store(path: str) -> bool:
             application = _read_application_id(path)
     else:
         raise StoreError(f"cannot open {path}: it is another program's database, left as it is")
+    if application == APPLICATION_ID and _is_foreign_log(Path(f"{path}-wal")):
+        raise StoreError(
+            f"cannot open {path}: {path}-wal beside it is the log of another database, which SQLite "
+            "would write over this one: move it away"
+        )
     return True
+
+
+# The format of a log: https://www.sqlite.org/fileformat2.html#walformat
+_LOG_MAGIC = (0x377F0682, 0x377F0683)
+_LOG_HEADER_BYTES, _FRAME_HEADER_BYTES = 32, 24  # bytes
+_ID_OFFSET = 68  # of the application id in the first page of a database, in bytes
+_MAX_FRAMES = 10_000  # frames of a log that are looked at: 40 MB of pages
+
+
+def _is_foreign_log(log: Path) -> bool:
+    """Whether a log of changes holds another database's first page. One that lacks a first page
+    cannot be told from a store's own."""
+    with suppress(OSError, struct.error), log.open("rb") as file:
+        magic, _, page_size, _, *salts = struct.unpack(">6I8x", file.read(_LOG_HEADER_BYTES))
+        for _ in range(_MAX_FRAMES if magic in _LOG_MAGIC else 0):
+            page, _, *frame_salts = struct.unpack(">4I8x", file.read(_FRAME_HEADER_BYTES))
+            if frame_salts != salts:  # left over from before the log began anew
+                return False
+            if page == 1:
+                file.seek(_ID_OFFSET, os.SEEK_CUR)
+                return file.read(4) != APPLICATION_ID.to_bytes(4, "big")
+            file.seek(page_size, os.SEEK_CUR)
+    return False
 
 
 def _read_application_id(path: str) -> int:
