@@ -186,14 +186,14 @@ def read_table(
     return columns, ((line + skipped_lines, row) for line, row in rows)
 
 
-COMMENT_STARTS = ("# ", "##", "#\n", "#\r")  # how lines above a table begin, which name no column
-_EXCEL_DELIMITER_LINE = "sep="  # how a line begins that tells Excel the delimiter
+# How lines above a table begin, which name no column: comments, and the delimiter for Excel.
+COMMENT_STARTS = ("# ", "##", "#\n", "#\r", "sep=")
 
 
 def _skip_comments(text: str) -> tuple[str, int]:
     """A table without the comments and empty lines above it, and how many lines these are."""
     lines = 0
-    while text.startswith((*COMMENT_STARTS, _EXCEL_DELIMITER_LINE, "\n", "\r\n")):
+    while text.startswith((*COMMENT_STARTS, "\n", "\r\n")):
         text, lines = text.partition("\n")[2], lines + 1
     return text, lines
 

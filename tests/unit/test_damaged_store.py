@@ -127,7 +127,7 @@ def test_the_log_of_another_database_is_not_written_over_a_store(
         other.commit()
         log = (tmp_path / "other.db-wal").read_bytes()
     Path(f"{file}-wal").write_bytes(log)
-    with pytest.raises(StoreError, match="is the log of another database.*: move it away"):
+    with pytest.raises(StoreError, match=r"is the log of another database.*: move it away"):
         SQLiteStore(file).runs()
     assert file.read_bytes() == before and Path(f"{file}-wal").read_bytes() == log
 

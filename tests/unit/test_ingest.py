@@ -84,6 +84,12 @@ def test_cells_without_a_value_and_cells_that_an_export_guards(tmp_path: Path) -
     assert [t.object for t in store.triples(store.find_run("mine").id)] == ["=x"]
 
 
+def test_a_line_that_tells_excel_the_delimiter_is_no_header(tmp_path: Path) -> None:
+    text = "sep=;\r\ngroup;predicate;object\r\nBakers;like;a, b\r\n"
+    store, _ = imported(tmp_path, "a.csv", text, "--run", "mine")
+    assert [t.object for t in store.triples(store.find_run("mine").id)] == ["a, b"]
+
+
 def test_json_lines_need_not_all_have_the_same_keys(tmp_path: Path) -> None:
     rows = [{"group": "Cooks", "predicate": "are", "object": "kind"}]
     rows += [rows[0] | {"group": "Nurses", "category": "trade", "count": 3}]  # type: ignore[dict-item]

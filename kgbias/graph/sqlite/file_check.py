@@ -49,8 +49,8 @@ def is_store(path: str) -> bool:
         raise StoreError(f"cannot open {path}: it is another program's database, left as it is")
     if application == APPLICATION_ID and _is_foreign_log(Path(f"{path}-wal")):
         raise StoreError(
-            f"cannot open {path}: {path}-wal beside it is the log of another database, which SQLite "
-            "would write over this one: move it away"
+            f"cannot open {path}: {path}-wal beside it is the log of another database, which "
+            "SQLite would write over this one: move it away"
         )
     return True
 
