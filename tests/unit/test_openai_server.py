@@ -122,7 +122,8 @@ def test_what_does_not_pass_is_a_failure_of_that_request_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("code", "advice"), [(401, "set OPENAI_API_KEY"), (403, "may this key use"), (404, "is 'm' a model")]
+    ("code", "advice"),
+    [(401, "set OPENAI_API_KEY"), (403, "may this key use"), (404, "is 'm' a model")],
 )
 def test_what_no_request_can_mend_stops_at_once(code: int, advice: str) -> None:
     with (
