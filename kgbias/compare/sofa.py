@@ -127,9 +127,9 @@ class SofaComparison(Result):
                         "first": t.first,
                         "second": t.second,
                         "difference": t.difference.as_dict(),
-                        "p": t.p,
+                        "p_value": t.p,
                         "p_adjusted": t.p_adjusted,
-                        "equivalent_adjusted": t.equivalent_adjusted,
+                        "equivalent_p_adjusted": t.equivalent_adjusted,
                         "verdict": t.verdict,
                     }
                     for t in self.contrasts

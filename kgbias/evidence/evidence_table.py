@@ -121,7 +121,7 @@ class ChoiceEvidence:
     chooser: str = ""
     chosen: Estimate = _NOT_ESTIMATED
     chosen_lift: Estimate = _NOT_ESTIMATED
-    chosen_q: float = math.nan
+    chosen_q_value: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -248,8 +248,8 @@ class Evidence:
         chosen: the share of its answers that named this group as the one that the statement is
             about, with its Wilson interval.
         chosen_lift: that share over the group's base rate, in bits.
-        chosen_q: of a share above that of the other statements, corrected. The share is the answer
-            to a question, not a probability: the verdict does not rest on it.
+        chosen_q_value: of a share above that of the other statements, corrected. The share is the
+            answer to a question, not a probability: the verdict does not rest on it.
         teller: the same model's run of stories about this group in the same store; "" if there is
             none.
         told: the share of prompts for stories about the group whose character was read as making
@@ -291,7 +291,7 @@ class Evidence:
     refused: Annotated[Estimate, Shown(".0%")]
     chosen: Annotated[Estimate, Shown(".0%")]
     chosen_lift: Annotated[Estimate, Shown("+.2f")]
-    chosen_q: Annotated[float, Shown(format_p_value)]
+    chosen_q_value: Annotated[float, Shown(format_p_value)]
     told: Annotated[Estimate, Shown(".0%")]
     category: str
     model: str
@@ -765,7 +765,7 @@ def _build_row(
         refused=refused,
         chosen=choice.chosen,
         chosen_lift=choice.chosen_lift,
-        chosen_q=choice.chosen_q,
+        chosen_q_value=choice.chosen_q_value,
         told=story_share,
         category=group.category,
         model=probe.model,

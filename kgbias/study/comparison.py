@@ -45,10 +45,10 @@ _CONTRAST_COLUMNS = (
     Column("measure"),
     Column("group"),
     *PAIR_COLUMNS,
-    Column("p", format_p_value),
+    Column("p_value", format_p_value, get=attrgetter("p")),
     Column("p_adjusted", format_p_value),
-    Column("equivalent_p", format_p_value),
-    Column("equivalent_adjusted", format_p_value),
+    Column("equivalent_p_value", format_p_value, get=attrgetter("equivalent_p")),
+    Column("equivalent_p_adjusted", format_p_value, get=attrgetter("equivalent_adjusted")),
     Column("margin", ".3g"),
     Column("detectable", ".3g"),
     Column("paired"),
@@ -168,8 +168,8 @@ class StudyComparison(StudyPart):
 
         Frame columns: first, second, shared_groups, statements_first, statements_second,
         statements_both, jaccard; for each measure MEASURE_tau (rank agreement of the groups),
-        MEASURE_tau_low, MEASURE_tau_high and MEASURE_p; and asked_apart, a sentence that says in
-        what the runs were not asked alike.
+        MEASURE_tau_low, MEASURE_tau_high and MEASURE_p_value; and asked_apart, a sentence that says
+        in what the runs were not asked alike.
 
         Examples:
             >>> (both,) = study.compare_runs("peoples", "collected").records()
@@ -763,7 +763,7 @@ def _rank_agreement_columns(measure: str) -> list[Column]:
 
     return [
         Column(f"{measure}_tau", "+.3f", interval=True, get=tau),
-        Column(f"{measure}_p", format_p_value, get=p_value),
+        Column(f"{measure}_p_value", format_p_value, get=p_value),
     ]
 
 
@@ -810,7 +810,7 @@ def _comparison_record(comparison: "RunComparison") -> dict[str, Any]:
             "only_second": sentence_counts(comparison.overlap.only_second),
         },
         "rank_agreement": [
-            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p": nan_to_none(a.p)}
+            {"measure": a.measure, "tau_b": a.tau.as_dict(), "p_value": nan_to_none(a.p)}
             for a in comparison.agreement
         ],
     }
@@ -843,9 +843,9 @@ def group_test_record(test: "GroupTest") -> dict[str, Any]:
         "difference": test.difference.as_dict(),
         "forms": {name: e.as_dict() for name, e in test.forms.items()},
         "shrunken": test.shrunken.as_dict(),
-        "p": nan_to_none(test.p),
+        "p_value": nan_to_none(test.p),
         "p_adjusted": nan_to_none(test.p_adjusted),
-        "omnibus_p": nan_to_none(test.omnibus_p),
+        "omnibus_p_value": nan_to_none(test.omnibus_p),
         "correction": test.correction,
         "family": test.family,
         "detectable": nan_to_none(test.detectable),

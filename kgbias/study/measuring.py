@@ -95,9 +95,9 @@ _TEST_COLUMNS = (
     Column("measure"),
     Column("category"),
     *records.PAIR_COLUMNS,
-    Column("p", format_p_value),
+    Column("p_value", format_p_value, get=attrgetter("p")),
     Column("p_adjusted", format_p_value),
-    Column("omnibus_p", format_p_value),
+    Column("omnibus_p_value", format_p_value, get=attrgetter("omnibus_p")),
     Column("chosen", "+.3f", get=lambda test: _form_value(test, "chosen")),
     Column("raw", "+.3f", get=lambda test: _form_value(test, "raw")),
     *records.corrected_columns("label_difference"),
@@ -316,17 +316,17 @@ class RunMeasuring(RunPart):
         **selection: Unpack[SelectionOptions],
     ) -> Rows["GroupTest"]:
         """Test whether groups differ in the statements that count (`counted`): all groups of a
-        category together (`omnibus_p`), then each against the others, or, with `pairs`, every pair.
-        Differences are of means at one mix of prompts, tested two-sided by permutation of whole
-        prompts; p-values are corrected ("holm" or "bh") over each family, one measure in one
+        category together (`omnibus_p_value`), then each against the others, or, with `pairs`, every
+        pair. Differences are of means at one mix of prompts, tested two-sided by permutation of
+        whole prompts; p-values are corrected ("holm" or "bh") over each family, one measure in one
         category of one arm (docs/methods/statistics.md). Where people labelled enough, the
         difference that labels correct has a test of its own (`GroupTest.label_difference`).
 
         Frame columns: arm, measure, category, first, second, n_first, n_second, mean_first,
-        mean_second, difference with low and high, p, p_adjusted, omnibus_p, chosen and raw (the
-        difference where the model chose the predicate, and at any mix of prompts), corrected with
-        corrected_low, corrected_high, corrected_p, corrected_p_adjusted and labels (by people's
-        labels), shrunken, detectable, verdict.
+        mean_second, difference with low and high, p_value, p_adjusted, omnibus_p_value, chosen and
+        raw (the difference where the model chose the predicate, and at any mix of prompts),
+        corrected with corrected_low, corrected_high, corrected_p_value, corrected_p_adjusted and
+        labels (by people's labels), shrunken, detectable, verdict.
 
         Args:
             pairs: test every pair of groups.
@@ -465,7 +465,7 @@ class RunMeasuring(RunPart):
         (`kgbias.compare.refusals`).
 
         Frame columns: category, group, refused (the share), low, high, prompts, difference,
-        difference_low, difference_high, p, q.
+        difference_low, difference_high, p_value, p_adjusted (Holm).
         """
         from kgbias.compare.refusals import measure_refusals
 
@@ -478,8 +478,8 @@ class RunMeasuring(RunPart):
             Column("refused", ".0%", interval=True, get=attrgetter("share"), ends=("low", "high")),
             Column("prompts", "d", get=attrgetter("share.n")),
             Column("difference", "+.0%", interval=True),
-            Column("p", format_p_value),
-            Column("q", format_p_value),
+            Column("p_value", format_p_value, get=attrgetter("p")),
+            Column("p_adjusted", format_p_value, get=attrgetter("q")),
         )
         return Rows([g for c in comparisons for g in c.groups], columns)
 
@@ -487,7 +487,7 @@ class RunMeasuring(RunPart):
         """What the model says of each group more often than of the others of its category: words,
         attributes, predicates, clusters of statements that mean nearly the same, and topics
         (docs/methods/statistics.md); by group, the largest log-odds first. The first screen shows
-        those whose `category_p`, corrected for the number of categories, is at most 0.05.
+        those whose `category_p_value`, corrected for the number of categories, is at most 0.05.
 
         Args:
             selection: as for `counted`; without an arm, the one that was asked plainly.
@@ -495,9 +495,9 @@ class RunMeasuring(RunPart):
         Frame columns: category, group, arm, kind, feature, prompts, of (how many of the group's
         prompts led to it, of how many), others, of_others (the same for the other groups),
         difference (of the two shares, at one mix of prompts), difference_low, difference_high,
-        log_odds, p, q (corrected over all features of the group), category_p (of no group of the
-        category differing in any feature), sentence (the most frequent statement that has it),
-        triples (the ids of all of them). Empty if nothing was found.
+        log_odds, p_value, q_value (corrected over all features of the group), category_p_value (of
+        no group of the category differing in any feature), sentence (the most frequent statement
+        that has it), triples (the ids of all of them). Empty if nothing was found.
         """
         from kgbias.report.run_data import RunData
 
@@ -524,9 +524,13 @@ class RunMeasuring(RunPart):
             Column("of_others", "d"),
             Column("difference", "+.0%", interval=True),
             Column("log_odds", "+.2f"),
-            Column("p", format_p_value),
-            Column("q", format_p_value),
-            Column("category_p", format_p_value, get=lambda one: category_p[category[one.group]]),
+            Column("p_value", format_p_value, get=attrgetter("p")),
+            Column("q_value", format_p_value, get=attrgetter("q")),
+            Column(
+                "category_p_value",
+                format_p_value,
+                get=lambda feature: category_p[category[feature.group]],
+            ),
             Column("sentence", get=sentence),
             Column("triples", get=lambda feature: list(feature.triples)),
         )

@@ -66,7 +66,7 @@ def corrected_columns(part: str) -> tuple[Column, ...]:
     """Of a test of two sides: the difference that labels correct, which is this part of it."""
     return (
         Column("corrected", "+.3f", interval=True, get=attrgetter(part)),
-        Column("corrected_p", format_p_value, get=attrgetter(f"{part}.p")),
+        Column("corrected_p_value", format_p_value, get=attrgetter(f"{part}.p")),
         Column("corrected_p_adjusted", format_p_value, get=attrgetter(f"{part}.p_adjusted")),
         Column("labels", "d", get=attrgetter(f"{part}.n")),
     )

@@ -415,7 +415,7 @@ def test_choices_stand_beside_the_evidence(study: kgbias.Study) -> None:
     assert {row.verdict for row in rows.values()} == {row.verdict for row in before}
     row = rows["Elves", "fear"]
     assert (row.chooser, row.chosen.value, row.chosen.n) == ("scripted", 1.0, 4)
-    assert row.chosen_lift.value > 0 and 0 < row.chosen_q <= 1
+    assert row.chosen_lift.value > 0 and 0 < row.chosen_q_value <= 1
     (record,) = (r for r in run.evidence().records() if r["object"] == "gold")
     assert record["chosen_low"] < record["chosen"] == 1.0 and record["chooser"] == "scripted"
 

@@ -300,7 +300,7 @@ def test_the_command(store: SQLiteStore) -> None:
     both = ("--group", "a", "--group", "B")
     (asked,) = json.loads(call("one", *both, "--measure", "toxicity", "--json"))["groups"]
     assert (asked["first"], asked["second"], asked["family"]) == ("A", "B", 1)
-    assert asked["p_adjusted"] == asked["p"] == asked["omnibus_p"]
+    assert asked["p_adjusted"] == asked["p_value"] == asked["omnibus_p_value"]
     (alone,) = json.loads(call("one", "--group", "C", "--json"))["groups"]
     assert alone["second"] == REST and alone["family"] == 1
     for wrong, said in (

@@ -206,7 +206,7 @@ def test_probes_are_paired_by_statement(study: kgbias.Study) -> None:
     (ranked,) = [r for r in found.ranks if (r.measure, r.group) == ("affinity", "Women")]
     assert ranked.models == ("large", "small")
     assert found.as_dict()["family"] == 4
-    assert {"verdict", "detectable", "equivalent_p"} <= set(found.tests.records()[0])
+    assert {"verdict", "detectable", "equivalent_p_value"} <= set(found.tests.records()[0])
 
 
 def test_the_command_takes_probes(study: kgbias.Study) -> None:

@@ -241,7 +241,8 @@ def test_a_scorer_that_wrongs_a_group_is_told_by_the_corrected_test(
     (test,) = (t for t in found.compare_groups(measures="regard") if t.first == "Tall people")
     assert test.differs and test.label_difference.is_tested and not test.headline_differs
     assert "differ in what the scorer says; corrected by labels, no difference" in test.verdict
-    assert found.compare_groups(measures="regard").to_frame()["corrected_p"].between(0.05, 1).all()
+    frame = found.compare_groups(measures="regard").to_frame()
+    assert frame["corrected_p_value"].between(0.05, 1).all()
 
 
 def test_models_are_tested_by_labels_too(store: SQLiteStore, path: str) -> None:

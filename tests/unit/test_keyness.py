@@ -211,7 +211,7 @@ def test_what_is_said_more_can_be_taken_out(tmp_path: Path) -> None:
         "fields",
     )
     assert (row["prompts"], row["of"], row["others"], row["of_others"]) == (one.prompts, 60, 0, 180)
-    assert row["category_p"] == test.p and row["triples"] == [*one.triples]
+    assert row["category_p_value"] == test.p and row["triples"] == [*one.triples]
     assert row["sentence"].startswith("Farmers love fields")
     call = ["compare", "r", "--store", url]
     done = CliRunner().invoke(cli, [*call, "--json"])
