@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -240,6 +241,13 @@ def read_probe_samples(run: StoredRun, probe_run: ProbeRun) -> ModelSamples:
     return ModelSamples(probe_run.model.title, run.groups, samples, strata, paired_by_stratum=True)
 
 
+class ModelComparison(NamedTuple):
+    """Every pair of models compared, and their ranks."""
+
+    tests: list[ModelContrast]
+    rankings: list[ModelRanking]
+
+
 def contrast_models(
     subjects: Sequence[ModelSamples],
     *,
@@ -248,7 +256,7 @@ def contrast_models(
     margin: float | None = None,
     correction: str = "holm",
     seed: int = 0,
-) -> tuple[list[ModelContrast], list[ModelRanking]]:
+) -> ModelComparison:
     """Every pair of models in each group and measure that both have, and the models' ranks.
 
     Args:
@@ -293,7 +301,7 @@ def contrast_models(
             ", ".join(sorted({m for s in subjects for m, _ in s.samples})) or "nothing measured"
         )
         raise UsageError(f"the models share no group with that measure; there is {available}")
-    return adjust_contrasts(tests, correction), rankings
+    return ModelComparison(adjust_contrasts(tests, correction), rankings)
 
 
 def _has_enough(sample: Sample | None) -> bool:
@@ -417,9 +425,15 @@ def _default_margin(measure: str, first: Sample, second: Sample) -> float:
     return DEFAULT_MARGIN_DEVIATIONS * math.sqrt(float(counts @ deviations**2 / counts.sum()))
 
 
-def _align_strata(subjects: Sequence[ModelSamples], key: tuple[str, str]) -> tuple[Values, Values]:
-    """The values of the strata that all have, in one order, [subjects, n], and the part of each,
-    as a number, [n]."""
+class _SharedStrata(NamedTuple):
+    """The values of the strata that all subjects have, in one order, [subjects, n], and the part of
+    each, as a number, [n]."""
+
+    values: Values
+    parts: Values
+
+
+def _align_strata(subjects: Sequence[ModelSamples], key: tuple[str, str]) -> _SharedStrata:
     strata, part_names = subjects[0].strata[key], subjects[0].parts.get(key)
     shared = set.intersection(*(set(s.strata[key]) for s in subjects))
     order = [n for n, stratum in enumerate(strata) if stratum in shared]
@@ -429,7 +443,8 @@ def _align_strata(subjects: Sequence[ModelSamples], key: tuple[str, str]) -> tup
         for s, place_of in zip(subjects, places, strict=True)
     ]
     names = {part: n for n, part in enumerate(dict.fromkeys(part_names or ()))}
-    return np.array(values), np.array([names[part_names[n]] if part_names else 0 for n in order])
+    parts = [names[part_names[n]] if part_names else 0 for n in order]
+    return _SharedStrata(np.array(values), np.array(parts))
 
 
 def _resample_means(values: Values, parts: Values, rng: np.random.Generator) -> Values:

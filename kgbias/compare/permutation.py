@@ -13,12 +13,18 @@ approximation instead.
 import math
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from kgbias.compare.paired_tests import ClusterSample
 from kgbias.stats.inference import Values
-from kgbias.stats.poststratification import StandardWeights, StratifiedSample, weighted_means
+from kgbias.stats.poststratification import (
+    FormSums,
+    StandardWeights,
+    StratifiedSample,
+    weighted_means,
+)
 
 DEFAULT_PERMUTATIONS = 9_999
 MAX_PERMUTED_CLUSTERS = 50_000  # clusters dealt; with more, means are normal to many digits
@@ -142,12 +148,19 @@ def _between_squares(means: Values, sizes: Values) -> Values:
     return np.asarray((means - middle[..., None]) ** 2 @ sizes, dtype=np.float64)
 
 
-def _group_means(sums: Values, sizes: Values, weights: Values) -> tuple[Values, Values]:
-    """The standardised mean of each group and of all others, [..., g], from the sums and sizes of
-    its forms, [..., g, f]."""
+class _GroupMeans(NamedTuple):
+    """The standardised mean of each group, and of all others, [..., g]."""
+
+    own: Values
+    rest: Values
+
+
+def _group_means(sums: Values, sizes: Values, weights: Values) -> _GroupMeans:
+    """The means from the sums and sizes of the groups' forms, [..., g, f]."""
     all_sums, all_sizes = sums.sum(axis=-2, keepdims=True), sizes.sum(axis=-2, keepdims=True)
-    return weighted_means(sums, sizes, weights), weighted_means(
-        all_sums - sums, all_sizes - sizes, weights
+    return _GroupMeans(
+        weighted_means(sums, sizes, weights),
+        weighted_means(all_sums - sums, all_sizes - sizes, weights),
     )
 
 
@@ -198,19 +211,19 @@ def _build_clusters(samples: Sequence[StratifiedSample], forms: Sequence[Hashabl
     )
 
 
-def _sum_forms(clusters: _Clusters, groups: int, forms: int) -> tuple[Values, Values]:
+def _sum_forms(clusters: _Clusters, groups: int, forms: int) -> FormSums:
     """The sums and sizes of each form of each group, [g, f]."""
     place = (clusters.group * forms + clusters.form).astype(np.int64)
     sums, sizes = (
         np.bincount(place, x, groups * forms).astype(np.float64).reshape(groups, forms)
         for x in (clusters.sums, clusters.sizes)
     )
-    return sums, sizes
+    return FormSums(sums, sizes)
 
 
 def _iter_permutations(
     clusters: _Clusters, groups: int, forms: int, permutation_count: int, rng: np.random.Generator
-) -> Iterator[tuple[Values, Values]]:
+) -> Iterator[FormSums]:
     """The same for clusters dealt anew within their blocks, [some deals, g, f], until there are
     enough deals."""
     blocks = []
@@ -236,7 +249,7 @@ def _iter_permutations(
             sizes[:, group_numbers, form] += np.add.reduceat(
                 clusters.sizes[permuted], starts, axis=1
             )
-        yield sums, sizes
+        yield FormSums(sums, sizes)
 
 
 def _test_by_normal(
@@ -247,12 +260,12 @@ def _test_by_normal(
     from scipy.special import chdtrc
 
     moments = [_form_moments(sample, list(mix.weights)) for sample in samples]
-    sums, sizes = (np.array([moment[n] for moment in moments]) for n in (0, 1))
-    means, rest_means = (
-        side_means[0] for side_means in _group_means(sums[None], sizes[None], weights)
-    )
+    sums = np.array([moment.sums for moment in moments])
+    sizes = np.array([moment.sizes for moment in moments])
+    group_means = _group_means(sums[None], sizes[None], weights)
+    means, rest_means = group_means.own[0], group_means.rest[0]
     # Of clusters about the mean of their own group, which without a difference is also the rest's.
-    squares = np.array([moment[2] for moment in moments])
+    squares = np.array([moment.squares for moment in moments])
     with np.errstate(invalid="ignore", divide="ignore"):
         errors = squares / sizes**2 @ weights**2
         rest_errors = (
@@ -269,17 +282,24 @@ def _test_by_normal(
     return PermutationResult(means, rest_means, omnibus, p_values)
 
 
-def _form_moments(
-    stratified: StratifiedSample, forms: Sequence[Hashable]
-) -> tuple[Values, Values, Values]:
+class _FormMoments(NamedTuple):
     """For each form, the sum of the values, their number, and the sum over clusters of the square
-    of how far their values exceed the mean."""
+    of how far their values exceed the mean, [f]."""
+
+    sums: Values
+    sizes: Values
+    squares: Values
+
+
+def _form_moments(stratified: StratifiedSample, forms: Sequence[Hashable]) -> _FormMoments:
     sample = stratified.sample
     if stratified.forms is None or sample.design is None or sample.places is None:
         values, counts = sample.distinct_values()
         size = counts.sum()
         deviations = values - counts @ values / size
-        return np.array([counts @ values]), np.array([size]), np.array([counts @ deviations**2])
+        return _FormMoments(
+            np.array([counts @ values]), np.array([size]), np.array([counts @ deviations**2])
+        )
     number = {form: size for size, form in enumerate(forms)}
     form = np.array([number[f] for f in stratified.forms], dtype=np.int64)
     counts = sample.counts.astype(np.float64)
@@ -289,4 +309,6 @@ def _form_moments(
     cluster_forms = np.zeros(int(cluster.max()) + 1, dtype=np.int64)
     cluster_forms[cluster] = form
     squares = np.bincount(cluster_forms, np.bincount(cluster, deviations) ** 2, len(forms))
-    return sums.astype(np.float64), sizes.astype(np.float64), squares.astype(np.float64)
+    return _FormMoments(
+        sums.astype(np.float64), sizes.astype(np.float64), squares.astype(np.float64)
+    )

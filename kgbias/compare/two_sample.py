@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -70,23 +71,43 @@ def compare_samples(
     if 0 in sizes:
         means = (first.mean, second.mean)
         return TwoSampleTest(sizes, means, Estimate.missing(sum(sizes)), nan, nan, nan, nan, nan)
-    ks_statistic, ks_p, u_statistic, u_p = _run_tests(first, second)
+    tests = _run_tests(first, second)
     if (effects := _design_effects(first, second)) is not None:
-        ks_statistic, ks_p, u_statistic, u_p = _asymptotic_tests(first, second, *effects)
+        tests = _asymptotic_tests(first, second, effects)
     return TwoSampleTest(
         sizes,
         (first.mean, second.mean),
         mean_difference(first, second, draws=draws, seed=seed),
-        ks_statistic,
-        min(1.0, ks_p),
-        u_statistic,
-        u_p,
-        2 * (u_statistic / sizes[0] / sizes[1]) - 1,
+        tests.ks_statistic,
+        min(1.0, tests.ks_p_value),
+        tests.u_statistic,
+        tests.u_p_value,
+        2 * (tests.u_statistic / sizes[0] / sizes[1]) - 1,
     )
 
 
-def _run_tests(first: Sample, second: Sample) -> tuple[float, float, float, float]:
+class _RankTests(NamedTuple):
     """Kolmogorov-Smirnov's D and Mann-Whitney's U, each with its p-value."""
+
+    ks_statistic: float
+    ks_p_value: float
+    u_statistic: float
+    u_p_value: float
+
+
+class _DesignEffects(NamedTuple):
+    """How much clusters raise the variance of the distance between two distribution functions, and
+    of U."""
+
+    ks: float
+    u: float
+
+
+_NO_EFFECTS = _DesignEffects(1.0, 1.0)
+
+
+def _run_tests(first: Sample, second: Sample) -> _RankTests:
+    """The tests for independent draws: exact ones where there are few."""
     from scipy.stats import ks_2samp, mannwhitneyu
 
     if first.n * second.n > _MAX_EXACT_PAIRS:
@@ -98,13 +119,12 @@ def _run_tests(first: Sample, second: Sample) -> tuple[float, float, float, floa
     u_test = mannwhitneyu(first_values, second_values, method="asymptotic" if has_ties else "exact")
     # All values equal: no evidence of a difference, though the normal approximation is undefined.
     u_p = 1.0 if np.isnan(u_test.pvalue) else float(u_test.pvalue)
-    return float(ks_test.statistic), float(ks_test.pvalue), float(u_test.statistic), u_p
+    return _RankTests(float(ks_test.statistic), float(ks_test.pvalue), float(u_test.statistic), u_p)
 
 
-def _design_effects(first: Sample, second: Sample) -> tuple[float, float] | None:
-    """How much clusters raise the variance of the distance between two distribution functions (the
-    mean over thresholds, each with its share of the values) and of U; None if the draws are
-    independent, or this is not known."""
+def _design_effects(first: Sample, second: Sample) -> _DesignEffects | None:
+    """What clusters do; for D, the mean over thresholds, each with its share of the values. None if
+    the draws are independent, or this is not known."""
     sides = [
         sample
         for sample in (first, second)
@@ -143,17 +163,16 @@ def _design_effects(first: Sample, second: Sample) -> tuple[float, float] | None
     weight = np.diff(share, prepend=0.0)
     independent = float(weight @ (share * (1 - share))) * total
     clustered = float(weight @ (sums**2).sum(axis=0))
-    return (
+    clustered_u = float(cluster_ranks @ cluster_ranks)
+    return _DesignEffects(
         max(1.0, clustered / independent) if independent > 0 else 1.0,
-        max(1.0, float(cluster_ranks @ cluster_ranks) / independent_u)
-        if independent_u > 0
-        else 1.0,
+        max(1.0, clustered_u / independent_u) if independent_u > 0 else 1.0,
     )
 
 
 def _asymptotic_tests(
-    first: Sample, second: Sample, ks_effect: float = 1.0, u_effect: float = 1.0
-) -> tuple[float, float, float, float]:
+    first: Sample, second: Sample, effects: _DesignEffects = _NO_EFFECTS
+) -> _RankTests:
     """The same as scipy's asymptotic tests, from how often each distinct value occurs, so no count
     is too high. The effects raise the variances."""
     from scipy.special import ndtr
@@ -168,12 +187,8 @@ def _asymptotic_tests(
     ks_statistic = float(
         np.abs(np.cumsum(first_counts) / first_size - np.cumsum(second_counts) / second_size).max()
     )
-    ks_p = float(
-        kstwo.sf(
-            ks_statistic,
-            max(1, round(first_size * second_size / (first_size + second_size) / ks_effect)),
-        )
-    )
+    effective_size = first_size * second_size / (first_size + second_size) / effects.ks
+    ks_p = float(kstwo.sf(ks_statistic, max(1, round(effective_size))))
     ties = first_counts + second_counts
     u_statistic = float(
         first_counts @ (np.cumsum(second_counts) - second_counts / 2)
@@ -183,12 +198,12 @@ def _asymptotic_tests(
         max(0.0, size + 1 - float((ties * (ties**2 - 1) / size / (size - 1)).sum()))
     )
     if not spread:
-        return ks_statistic, ks_p, u_statistic, 1.0
-    spread *= math.sqrt(u_effect)
+        return _RankTests(ks_statistic, ks_p, u_statistic, 1.0)
+    spread *= math.sqrt(effects.u)
     u_p = float(
         min(1.0, 2 * ndtr((0.5 - abs(u_statistic - first_size * second_size / 2)) / spread))
     )
-    return ks_statistic, ks_p, u_statistic, u_p
+    return _RankTests(ks_statistic, ks_p, u_statistic, u_p)
 
 
 def mean_difference(

@@ -9,7 +9,7 @@ import math
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -126,30 +126,45 @@ def _plan_belief_run(
     ), carriers
 
 
+class JudgedBeliefs(NamedTuple):
+    """The edges between groups and statements, and the record of the believing."""
+
+    edges: list[BelievedEdge]
+    record: dict[str, Any]
+
+
+class ScoredPlans(NamedTuple):
+    """The bits of every name and statement, and the seconds that the model took for a probe, 0 if
+    it was asked none."""
+
+    bits: ProbeBits
+    probe_seconds: float
+
+
 def judge_beliefs(
     plans: Sequence[ProbePlan],
     probe_bits: ProbeBits,
     triples: Sequence[TripleView],
     probe_settings: ProbeSettings,
     progress: Progress | None = None,
-) -> tuple[list[BelievedEdge], dict[str, Any]]:
-    """The results of the probes: the edges between groups and statements, and the record of the
-    believing, by category: the floor, the figures of groups, and how names differ."""
+) -> JudgedBeliefs:
+    """The results of the probes. The record has, by category, the floor, the figures of groups, and
+    how names differ."""
     reporter = progress or SilentProgress()
     reporter.stage("what is believed", len(plans))
     edges: list[BelievedEdge] = []
     record: dict[str, Any] = {"categories": [], "groups": [], "floor": [], "names": {}}
     scores = _average_scores(triples)
     for plan in plans:
-        category_edges, summary = _judge_category(plan, probe_bits, scores, probe_settings)
-        edges += category_edges
-        for name, value in summary.items():
+        judged = _judge_category(plan, probe_bits, scores, probe_settings)
+        edges += judged.edges
+        for name, value in judged.record.items():
             if isinstance(value, dict):
                 record[name] |= value
             else:
                 record[name] += value
         reporter.advance()
-    return edges, record
+    return JudgedBeliefs(edges, record)
 
 
 def score_plans(
@@ -159,9 +174,8 @@ def score_plans(
     carriers: Sequence[str],
     plans: Sequence[ProbePlan],
     progress: Progress,
-) -> tuple[ProbeBits, float]:
-    """The bits of every name and statement of the plans, from the store or else from the model; and
-    the seconds that the model took for a probe, 0 if it was asked none."""
+) -> ScoredPlans:
+    """The bits of every name and statement of the plans, from the store or else from the model."""
     probe_bits: ProbeBits = {
         (p.name_id, p.statement_id): p.bits for p in run.name_probes(belief_run.id)
     }
@@ -195,9 +209,9 @@ def score_plans(
         run.save_name_probes(belief_run, probes)
         probe_bits |= {(p.name_id, p.statement_id): p.bits for p in probes}
     if not missing_blocks:
-        return probe_bits, 0.0
+        return ScoredPlans(probe_bits, 0.0)
     probe_count = len(carriers) * (len(probe_bits) - known_before)
-    return probe_bits, round((time.monotonic() - began) / probe_count, 7)
+    return ScoredPlans(probe_bits, round((time.monotonic() - began) / probe_count, 7))
 
 
 def _iter_missing(
@@ -248,7 +262,7 @@ def _judge_category(
     probe_bits: ProbeBits,
     scores: Mapping[str, Mapping[str, float]],
     probe_settings: ProbeSettings,
-) -> tuple[list[BelievedEdge], dict[str, Any]]:
+) -> JudgedBeliefs:
     """The edges of a category, and its record."""
     probes = _BitsSource(probe_bits, plan.statements)
     edges: list[BelievedEdge] = []
@@ -275,7 +289,7 @@ def _judge_category(
     for group in plan.small_groups if len(plan.floor_indices) > 1 else ():
         edges += _iter_small_group_edges(plan, group, probes)
     summary["categories"] = [line]
-    return edges, summary
+    return JudgedBeliefs(edges, summary)
 
 
 class _GroupComparison:

@@ -4,7 +4,7 @@ another crawl."""
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -84,6 +84,20 @@ class Replication(Result):
         return Rows(self.rates, columns)
 
 
+class _NameSplit(NamedTuple):
+    """The names of each group in two parts."""
+
+    first: list[int]
+    second: list[int]
+
+
+class _RootSplit(NamedTuple):
+    """The names of each group in two parts, and the places of the groups with several roots."""
+
+    parts: _NameSplit
+    multi_root_groups: list[int]
+
+
 @dataclass(frozen=True, slots=True)
 class _CategoryBits:
     """The names of the groups of a category before statements: `bits` [carriers, names,
@@ -108,19 +122,19 @@ class _CategoryBits:
         places = [self.groups.index(self.names[n].group_id) for n in name_indices]
         return NameDesign(places, forms=[self.names[n].form for n in name_indices])
 
-    def split_halves(self, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    def split_halves(self, rng: np.random.Generator) -> _NameSplit:
         """The names of each group, split into halves."""
         first_half: list[int] = []
         for group in self.groups:
             group_indices = [n for n, name in enumerate(self.names) if name.group_id == group]
             first_half += rng.permutation(group_indices)[: len(group_indices) // 2].tolist()
-        return sorted(first_half), [n for n in range(len(self.names)) if n not in set(first_half)]
+        second_half = [n for n in range(len(self.names)) if n not in set(first_half)]
+        return _NameSplit(sorted(first_half), second_half)
 
-    def split_by_root(self, turn: int) -> tuple[list[int], list[int], list[int]] | None:
-        """The names of each group in two parts: those of its first root, and the rest; for a group
-        with one root, halves. Also the places of the groups with several roots; None if no group
-        has several."""
-        both_parts: tuple[list[int], list[int]] = [], []
+    def split_by_root(self, turn: int) -> _RootSplit | None:
+        """The names of the first root of each group, and the rest, or in turn the other way round;
+        for a group with one root, halves. None if no group has several."""
+        both_parts = _NameSplit([], [])
         multi_root_groups = []
         for group_index, group in enumerate(self.groups):
             group_indices = [n for n, name in enumerate(self.names) if name.group_id == group]
@@ -134,7 +148,7 @@ class _CategoryBits:
             second_part = [n for n in group_indices if n not in first_part]
             both_parts[turn].extend(first_part)
             both_parts[1 - turn].extend(second_part)
-        return (*both_parts, multi_root_groups) if multi_root_groups else None
+        return _RootSplit(both_parts, multi_root_groups) if multi_root_groups else None
 
 
 def replicate_findings(
@@ -215,7 +229,7 @@ def retry_with_carriers(
     plans = [plan.without_nonce() for plan in plans]
     settings = (*scorer.settings, *((f"carrier {n}", c) for n, c in enumerate(carriers, 1)))
     retry_run = BeliefRun(scorer.info, settings)
-    probe_bits, _ = score_plans(run, scorer, retry_run, carriers, plans, reporter)
+    probe_bits = score_plans(run, scorer, retry_run, carriers, plans, reporter).bits
     findings = {
         (e.group_id, e.statement_id)
         for e in run.beliefs(replication.belief_run.id)
@@ -258,10 +272,10 @@ def _replicate_by_names(
             split = table.split_by_root(turn)
             if split is None:
                 continue
-            first_root, other_roots, multi_root_groups = split
-            if not table.can_test(first_root, other_roots):
+            if not table.can_test(*split.parts):
                 continue
-            training, held_out = table.test(first_root), table.test(other_roots)
+            training, held_out = table.test(split.parts.first), table.test(split.parts.second)
+            multi_root_groups = split.multi_root_groups
             _record_retries(training, held_out, multi_root_groups, retries["roots"])
             places = {(table.groups[g], s) for g in multi_root_groups for s in table.statements}
             of_roots: dict[FindingKey, list[bool]] = {}

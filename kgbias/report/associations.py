@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations, product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -412,17 +412,19 @@ def _correlation_table(rows: Sequence[RecordRow]) -> GridTable:
                 (
                     model,
                     f"{METHODS[first]} | {METHODS[second]}",
-                    *_pearson(pairs),
-                    *_pearson(significant_pairs),
+                    _pearson(pairs),
+                    len(pairs),
+                    _pearson(significant_pairs),
+                    len(significant_pairs),
                 )
             )
     columns = ("model", "methods", "all", "n", "Holm p <= 5%", "n of these")
     return GridTable("table-5-methods", "Correlation of methods (table 5)", columns, tuple(table))
 
 
-def _pearson(pairs: Sequence[tuple[RecordRow, RecordRow]]) -> tuple[float, int]:
+def _pearson(pairs: Sequence[tuple[RecordRow, RecordRow]]) -> float:
     x, y = (np.array([pair[side]["effect_size"] for pair in pairs]) for side in (0, 1))
-    return pearson(x, y), len(pairs)
+    return pearson(x, y)
 
 
 def _settings_table(rows: Sequence[RecordRow]) -> GridTable:
@@ -471,11 +473,19 @@ def _settings_table(rows: Sequence[RecordRow]) -> GridTable:
     return GridTable("settings", "Agreement of settings", columns, tuple(table))
 
 
-def _agreement_figures(
-    pairs: Sequence[tuple[RecordRow, RecordRow]],
-) -> tuple[float, float, float, float, int]:
+class _EffectAgreement(NamedTuple):
+    """How far two sets of effect sizes agree, and over how many tests."""
+
+    pearson: float
+    spearman: float
+    same_sign: float
+    mean_change: float
+    n: int
+
+
+def _agreement_figures(pairs: Sequence[tuple[RecordRow, RecordRow]]) -> _EffectAgreement:
     x, y = (np.array([pair[side]["effect_size"] for pair in pairs]) for side in (0, 1))
-    return (
+    return _EffectAgreement(
         pearson(x, y),
         spearman(x, y),
         float(np.mean(np.sign(x) == np.sign(y))),

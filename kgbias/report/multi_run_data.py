@@ -155,7 +155,7 @@ class MultiRunData:
             for stored, side in zip(self._stored, self.sides, strict=True)
         ]
         try:
-            return contrast_models(subjects, correction=self.correction)[0]
+            return contrast_models(subjects, correction=self.correction).tests
         except UsageError:
             return []
 

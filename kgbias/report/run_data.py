@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -335,6 +336,13 @@ class RunData:
         )
 
 
+class MeanWithEchoes(NamedTuple):
+    """A mean in which echoes count, and how many there are; NaN without any."""
+
+    mean: float
+    echoes: int
+
+
 class ArmData:
     """Everything that can be shown about one arm of a run (`run_data`)."""
 
@@ -433,21 +441,21 @@ class ArmData:
             for group, first in places.items()
         }
 
-    def mean_with_echoes(self, group: Group, measure: str) -> tuple[float, int]:
+    def mean_with_echoes(self, group: Group, measure: str) -> MeanWithEchoes:
         """The mean of a measure if the first answer of each place counted, an echo as the mean of
         the examples that its prompt showed; and the number of such echoes. NaN without any."""
         said_ids, shown_ids = self._first_answers.get(group.id, ([], []))
         if not shown_ids:
-            return math.nan, 0
+            return MeanWithEchoes(math.nan, 0)
         all_values = self._values(measure)
         counted_ids = {t.id for t in self.comparable_by_group.get(group.id, ())}
         values = [all_values[id] for id in said_ids if id in counted_ids and id in all_values]
         examples = [[all_values[id] for id in ids if id in all_values] for ids in shown_ids]
         echoes = [math.fsum(found) / len(found) for found in examples if found]
         if not echoes:
-            return math.nan, 0
+            return MeanWithEchoes(math.nan, 0)
         all_means = [*values, *echoes]
-        return math.fsum(all_means) / len(all_means), len(echoes)
+        return MeanWithEchoes(math.fsum(all_means) / len(all_means), len(echoes))
 
     def _values(self, measure: str) -> Mapping[str, float]:
         """What a measure says of each triple, counted or not: read once for all groups."""

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from shlex import quote
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -224,18 +225,19 @@ def _possible_size_lines(data: RunData) -> Iterator[str]:
         is_shown = test.p <= 0.05 and any(row.q <= 0.05 for row in test.groups)
         if test.is_notable and not is_shown:
             ends = [(row.group, row.difference) for row in test.groups]
-            largest = _largest_end(ends, 100, ".0f", " percentage points")
-            rows.append((test.category, "refused prompts", *largest))
+            found = _find_largest_end(ends)
+            if found is not None:
+                text = f"{format_number(100 * found.value, '+.0f')} percentage points"
+                rows.append((test.category, "refused prompts", text, found.group))
     arm = data.plain_arm
     for family in arm.omnibus if arm else ():
         tests = [test for test in family.tests if not test.headline_differs]
         if tests and len(tests) == len(family.tests):
             form = get_measure(family.measure).form.lstrip("+")
-            ends = [(test.first, _shown_difference(test)) for test in tests]
-            rows.append(
-                (family.category, spoken_name(family.measure), *_largest_end(ends, 1, form))
-            )
-    rows = [row for row in rows if row[2]]
+            found = _find_largest_end([(test.first, _shown_difference(test)) for test in tests])
+            if found is not None:
+                text = format_number(found.value, f"+{form}")
+                rows.append((family.category, spoken_name(family.measure), text, found.group))
     if not rows:
         return
     yield (
@@ -258,16 +260,22 @@ def _shown_difference(test: GroupTest) -> Estimate:
     return test.label_difference if test.label_difference.is_tested else test.difference
 
 
-def _largest_end(
-    ends: Sequence[tuple[str, Estimate]], scale: float, form: str, unit: str = ""
-) -> tuple[str, str]:
-    """The end of the intervals that is farthest from 0, and whose it is; "" without intervals."""
-    with_interval = [(group, estimate) for group, estimate in ends if estimate.has_interval]
-    if not with_interval:
-        return "", ""
-    group, estimate = max(with_interval, key=lambda pair: max(abs(pair[1].low), abs(pair[1].high)))
-    farthest_end = estimate.high if abs(estimate.high) >= abs(estimate.low) else estimate.low
-    return f"{format_number(farthest_end * scale, f'+{form}')}{unit}", group
+class _IntervalEnd(NamedTuple):
+    """An end of an interval, and the group whose it is."""
+
+    value: float
+    group: str
+
+
+def _find_largest_end(estimates: Sequence[tuple[str, Estimate]]) -> _IntervalEnd | None:
+    """The end of the intervals that is farthest from 0; None without intervals."""
+    ends = [
+        _IntervalEnd(end, group)
+        for group, estimate in estimates
+        if estimate.has_interval
+        for end in (estimate.high, estimate.low)
+    ]
+    return max(ends, key=lambda end: abs(end.value), default=None)
 
 
 def _limit_lines(data: RunData) -> Iterator[str]:

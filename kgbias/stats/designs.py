@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from kgbias.stats.estimate import Interval
+
 Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 
@@ -155,7 +157,7 @@ class Resamples:
         the `draw_likely_effects` of its units."""
         return self._with_effects(self.place_draws, rng)
 
-    def interval(self, level: float, rng: np.random.Generator) -> tuple[float, float]:
+    def interval(self, level: float, rng: np.random.Generator) -> Interval:
         """The ends of its interval, over resamples of the places and of all levels."""
         drawn = self.place_draws if self.scale is None else self.scale.studentise(self.place_draws)
         return percentile_interval(self._with_effects(drawn, rng), level)
@@ -175,15 +177,15 @@ class Resamples:
         return drawn
 
 
-def percentile_interval(draws: Values, level: float) -> tuple[float, float]:
+def percentile_interval(draws: Values, level: float) -> Interval:
     """The ends of a percentile interval; undefined draws (NaN) are left out, and if more than half
     are undefined there is no interval."""
     defined = draws[~np.isnan(draws)]
     if len(defined) < len(draws) / 2:
-        return math.nan, math.nan
+        return Interval(math.nan, math.nan)
     tail = (1 - level) / 2
     low, high = np.quantile(defined, [tail, 1 - tail])
-    return float(low), float(high)
+    return Interval(float(low), float(high))
 
 
 def resample(

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.io.columns import HasInterval
 from kgbias.io.text import format_number, html
@@ -17,6 +17,13 @@ def covered_variances(method: str) -> tuple[str, ...]:
     prompts), "recrawls" (the same crawl once more); empty if it does not say."""
     _, separator, names = method.rpartition(f"{COVERS} ")
     return tuple(names.split(", ")) if separator else ()
+
+
+class Interval(NamedTuple):
+    """The ends of an interval; NaN for none."""
+
+    low: float
+    high: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,26 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.stats.designs import Design, Places, Resamples, StudentScale, resample
 from kgbias.stats.estimate import Estimate as Estimate
+from kgbias.stats.estimate import Interval
 
 Values = NDArray[np.float64]
 
 _MAX_LISTED_VALUES = 100_000  # observations of a sample that may be listed one by one
 MAX_EXACT_COUNT = 1 << 53  # the most that a multinomial can draw and a float counts exactly
+
+
+class ValueCounts(NamedTuple):
+    """Distinct values in order, and how often each occurs (as floats), [n]."""
+
+    values: Values
+    counts: Values
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,11 +131,11 @@ class Sample:
             return None
         return np.repeat(self.values, self.counts)
 
-    def distinct_values(self) -> tuple[Values, Values]:
-        """The distinct values in order, and how often each occurs (as floats)."""
+    def distinct_values(self) -> "ValueCounts":
+        """The distinct values in order, and how often each occurs."""
         values, places = np.unique(self.values, return_inverse=True)
         counts = np.bincount(places, self.counts.astype(np.float64), len(values))
-        return values, counts.astype(np.float64)
+        return ValueCounts(values, counts.astype(np.float64))
 
     def outline(self) -> Values:
         """Values with the same distribution, for drawing: the observations or, if there are too
@@ -324,7 +333,7 @@ def clustered_proportion(
 _GRID_SHARES, _GRID_CORRELATIONS = 120, 10  # points of the prior
 
 
-def _beta_binomial_interval(successes: Values, sizes: Values, level: float) -> tuple[float, float]:
+def _beta_binomial_interval(successes: Values, sizes: Values, level: float) -> Interval:
     """The central interval of the share p from the successes [k] among the `sizes` [k] of clusters.
     With s = (1 - rho) / rho, a cluster has the likelihood B(p s + x, (1 - p) s + n - x) /
     B(p s, (1 - p) s)."""
@@ -348,7 +357,7 @@ def _beta_binomial_interval(successes: Values, sizes: Values, level: float) -> t
     edges = np.arange(_GRID_SHARES + 1) / _GRID_SHARES
     tail = (1 - level) / 2
     low, high = np.interp([tail, 1 - tail], ends, edges)
-    return float(low), float(high)
+    return Interval(float(low), float(high))
 
 
 def clustered_mean(
@@ -380,7 +389,7 @@ def _clustered_variance(clusters: Sequence[int], values: Values) -> float:
 
 def _share_interval(
     share: float, variance: float, clusters: int, freedom: float, level: float
-) -> tuple[float, float]:
+) -> Interval:
     """Wilson's interval of a share for as many independent cases as have its variance, which was
     estimated with so many degrees of freedom. A share that does not vary has that of its clusters,
     as if each were one thing that was or was not so."""
@@ -392,14 +401,14 @@ def _share_interval(
     return wilson_interval(share, size, normal)
 
 
-def wilson_interval(share: float, n: float, z: float) -> tuple[float, float]:
+def wilson_interval(share: float, n: float, z: float) -> Interval:
     """Wilson's score interval of a share of n cases (Wilson 1927)."""
     middle = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n)) / (1 + z * z / n)
     # Exactly 0 and 1 where they are so by the formula, which rounding would miss by 1e-18.
     low = middle - half if share > 0 else 0.0
     high = middle + half if share < 1 else 1.0
-    return low, high
+    return Interval(low, high)
 
 
 def _clip_to_possible(

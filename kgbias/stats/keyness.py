@@ -22,7 +22,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from math import sqrt
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,14 +105,14 @@ class Keyness:
         """The mean number of q-values of at most 0.05 in tables dealt anew; NaN without deals."""
         return float(self.null_discoveries.mean()) if len(self.null_discoveries) else float("nan")
 
-    def other_counts(self, group: int, feature: int) -> tuple[int, int]:
+    def other_counts(self, group: int, feature: int) -> "PromptCount":
         """How many prompts of the other groups have the feature, of how many."""
-        return (
+        return PromptCount(
             int(self.counts[:, feature].sum() - self.counts[group, feature]),
             int(self.sizes.sum() - self.sizes[group]),
         )
 
-    def ratios(self) -> tuple[Floats, Floats, Floats]:
+    def ratios(self) -> "LogOddsRatio":
         """The log-odds ratios of the groups' prompts to the others', [g, f], with the ends of their
         95% intervals (`log_odds_ratio`)."""
         others = self.counts.sum(axis=0) - self.counts
@@ -136,31 +136,43 @@ class Keyness:
         if not shared.any():
             return Estimate.missing(len(table.group))
         mix = (group_sizes * other_sizes / np.maximum(group_sizes + other_sizes, 1))[shared]
-        (share, low, high), (other_share, other_low, other_high) = (
+        own, other = (
             _share_at_mix(
                 mix, np.bincount(table.block[side], having[side], blocks)[shared], n[shared]
             )
             for side, n in ((in_group, group_sizes), (~in_group, other_sizes))
         )
-        value = share - other_share
-        below = sqrt((share - low) ** 2 + (other_high - other_share) ** 2)
-        above = sqrt((high - share) ** 2 + (other_share - other_low) ** 2)
+        value = own.value - other.value
+        below = sqrt((own.value - own.low) ** 2 + (other.high - other.value) ** 2)
+        above = sqrt((own.high - own.value) ** 2 + (other.value - other.low) ** 2)
         return Estimate(value, value - below, value + above, len(table.group))
 
 
-def _share_at_mix(
-    mix: Floats, having: NDArray[Any], sizes: NDArray[Any]
-) -> tuple[float, float, float]:
+def _share_at_mix(mix: Floats, having: NDArray[Any], sizes: NDArray[Any]) -> Estimate:
     """A share at a mix of blocks, with Wilson's interval at its effective number of prompts."""
     weights = mix / mix.sum()
     effective = 1 / float((weights**2 / sizes).sum())
     share = min(1.0, float((weights * having / sizes).sum()))
-    return share, *wilson_interval(share, effective, _NORMAL_95)
+    low, high = wilson_interval(share, effective, _NORMAL_95)
+    return Estimate(share, low, high, int(sizes.sum()))
 
 
-def log_odds_ratio(
-    having: Any, total: Any, other_having: Any, other_total: Any
-) -> tuple[Any, Any, Any]:
+class LogOddsRatio(NamedTuple):
+    """Log-odds ratios with the ends of their 95% intervals: numbers, or arrays of one shape."""
+
+    value: Any
+    low: Any
+    high: Any
+
+
+class PromptCount(NamedTuple):
+    """How many prompts have a feature, of how many."""
+
+    having: int
+    total: int
+
+
+def log_odds_ratio(having: Any, total: Any, other_having: Any, other_total: Any) -> LogOddsRatio:
     """The natural logarithm of the odds of `having` of `total` prompts over those of `other_having`
     of `other_total`, with half a prompt added to each of the four numbers so that none is 0
     (Haldane 1956; Anscombe 1956), and the ends of its 95% interval; of arrays, in each cell.
@@ -193,7 +205,7 @@ def log_odds_ratio(
         with np.errstate(divide="ignore", invalid="ignore"):
             score_end = np.log(cells[0] / cells[1]) - np.log(cells[2] / cells[3])
         ends.append(np.where(np.equal(having, limit), end, score_end))
-    return value, ends[0], ends[1]
+    return LogOddsRatio(value, ends[0], ends[1])
 
 
 @dataclass(slots=True)

@@ -10,12 +10,13 @@ import math
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.stats.designs import Places, Resamples, percentile_interval, resample, resample_effects
+from kgbias.stats.estimate import Interval
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
     Estimate,
@@ -32,6 +33,13 @@ CHOSEN_FORM = "chosen"
 MIN_VALUES = 5
 """The fewest values for a sample to be compared with others."""
 Keys = NDArray[np.object_]
+
+
+class FormSums(NamedTuple):
+    """The sum of the values of each form, and their number, [..., f]."""
+
+    sums: Values
+    sizes: Values
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -115,15 +123,15 @@ class StratifiedSample:
             sizes[form] = sizes.get(form, 0.0) + count
         return sizes
 
-    def table(self, forms: Sequence[Hashable]) -> tuple[Values, Values]:
+    def table(self, forms: Sequence[Hashable]) -> "FormSums":
         """The sum of the values of each of these forms, and their number, [f]."""
         values, counts = self.sample.values, self.sample.counts.astype(np.float64)
         if self.forms is None:
-            return np.array([values @ counts]), np.array([counts.sum()])
+            return FormSums(np.array([values @ counts]), np.array([counts.sum()]))
         numbers = {form: n for n, form in enumerate(forms)}
         form = np.array([numbers[f] for f in self.forms], dtype=np.int64)
         sums, sizes = (np.bincount(form, x, len(forms)) for x in (counts * values, counts))
-        return sums.astype(np.float64), sizes.astype(np.float64)
+        return FormSums(sums.astype(np.float64), sizes.astype(np.float64))
 
     def form_sample(self, form: Hashable) -> Sample:
         """The values of one form; none if forms are not known."""
@@ -387,7 +395,7 @@ class FormResamples:
 
     def difference_interval(
         self, other: "FormResamples", figure: Callable[[Values, Values], Values], *, seed: int = 0
-    ) -> tuple[float, float]:
+    ) -> Interval:
         """The ends of the 95% percentile interval of the difference of a figure of sums and sizes,
         [..., f], each level adding the effects of its units (`stats.designs.resample_effects`)."""
         rng = np.random.Generator(np.random.PCG64(seed))

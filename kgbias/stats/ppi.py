@@ -24,14 +24,14 @@ import math
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.ids import content_id
 from kgbias.stats.designs import Places, percentile_interval
-from kgbias.stats.estimate import nan_to_none
+from kgbias.stats.estimate import Interval, nan_to_none
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
     Estimate,
@@ -50,6 +50,13 @@ _NOISE_SHARE = 0.6  # the share of the sampling variance of groups' means
 _PRIOR_LABELS = 2.0  # how many labels a cell's prior variance counts for
 _SIGNIFICANCE_LEVEL = 0.05
 _NORMAL_95 = NormalDist().inv_cdf(0.975)
+
+
+class ScoreProducts(NamedTuple):
+    """What labels and scores, and scores alone, add to the variance of a mean."""
+
+    labels_and_scores: float
+    scores: float
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -123,16 +130,15 @@ class RectifierCell:
         """The mean of labels minus `tuned` times the scores."""
         return float(np.average(self.labels - tuned * self.scores, weights=self.weights))
 
-    def products(self) -> tuple[float, float]:
-        """The parts that labels and scores, and scores alone, add to the variance of the mean, from
-        which the tuned weight follows."""
+    def products(self) -> "ScoreProducts":
+        """What labels and scores, and scores alone, add to the variance of the mean: the tuned
+        weight follows from them."""
         label_deviations = self.labels - np.average(self.labels, weights=self.weights)
         score_deviations = self.scores - np.average(self.scores, weights=self.weights)
         factor = self.unlabelled_share * self._inverse_size
-        return (
-            float(np.average(x * score_deviations, weights=self.weights)) * factor
-            for x in (label_deviations, score_deviations)
-        )  # type: ignore[return-value]
+        label_product = float(np.average(label_deviations * score_deviations, weights=self.weights))
+        score_product = float(np.average(score_deviations * score_deviations, weights=self.weights))
+        return ScoreProducts(label_product * factor, score_product * factor)
 
     def spread(self, tuned: float) -> float:
         """The variance of labels minus scores. Never below that of one wrong label among two more
@@ -377,19 +383,20 @@ NOT_TESTED = CorrectedDifference(math.nan, math.nan, math.nan, 0)
 """Of two figures that have no correction."""
 
 
-def wilson_by_variance(share: float, variance: float, n: int) -> tuple[float, float]:
+def wilson_by_variance(share: float, variance: float, n: int) -> Interval:
     """Wilson's interval of a share that has this variance, as if it were counted among as many
     independent cases as have it (Korn and Graubard 1998 use the same size in another interval);
     `n` labels say how near to 0 or 1 it can be known to be."""
     share = min(max(share, 0.0), 1.0)
     plausible = min(max(share, 1 / (n + 2)), 1 - 1 / (n + 2))
     if variance <= 0:
-        return share, share
+        return Interval(share, share)
     size = plausible * (1 - plausible) / variance
     square = _NORMAL_95**2 / size
     middle = share + square / 2
     half = _NORMAL_95 * math.sqrt(share * (1 - share) / size + square / 4 / size)
-    return max(0.0, (middle - half) / (1 + square)), min(1.0, (middle + half) / (1 + square))
+    low, high = (middle - half) / (1 + square), (middle + half) / (1 + square)
+    return Interval(max(0.0, low), min(1.0, high))
 
 
 def correct_figure(

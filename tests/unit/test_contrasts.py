@@ -121,7 +121,7 @@ def test_samples_of_unknown_draws_are_held_against_each_other_all_the_same() -> 
         )
         for name, m in (("a", 0.0), ("b", 0.05))
     ]
-    (test,) = contrast_models(sides, margin=1.0)[0]
+    (test,) = contrast_models(sides, margin=1.0).tests
     assert test.paired == "" and 0 < test.p < 1
     assert test.equivalent_adjusted < 0.05 and "are the same to within 1.00" in test.verdict
 

@@ -339,7 +339,7 @@ def test_no_sentence_of_models_says_what_was_not_tested() -> None:
             )
             for name, a in list(sides.items())[:2]
         ]
-        for t in contrast_models(subjects)[0]:
+        for t in contrast_models(subjects).tests:
             d, said = t.difference, t.verdict
             verdicts.append(said)
             if " above " in said or " below " in said:
