@@ -13,7 +13,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -333,7 +333,7 @@ def clustered_proportion(
 _GRID_SHARES, _GRID_CORRELATIONS = 120, 10  # points of the prior
 
 
-def _beta_binomial_interval(successes: Values, sizes: Values, level: float) -> Interval:
+def _beta_binomial_interval(successes: NDArray[Any], sizes: NDArray[Any], level: float) -> Interval:
     """The central interval of the share p from the successes [k] among the `sizes` [k] of clusters.
     With s = (1 - rho) / rho, a cluster has the likelihood B(p s + x, (1 - p) s + n - x) /
     B(p s, (1 - p) s)."""
