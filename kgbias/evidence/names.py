@@ -133,45 +133,36 @@ def named_groups(run: StoredRun) -> list[Group]:
     for name in run.store.names():
         if not name.mark:
             stored_names.setdefault(name.group_id, []).append(name.text)
-    return [
-        replace(
-            group,
-            variants=tuple(
-                text
-                for text in dict.fromkeys(
-                    (*all_names(group, declared), *stored_names.get(group.id, ()))
-                )
-                if seeded.get(normalise_name(text), group.id) == group.id
-            ),
-        )
-        for group in groups
-    ]
+    named_groups = []
+    for group in groups:
+        candidates = dict.fromkeys((*all_names(group, declared), *stored_names.get(group.id, ())))
+        # A name that was given for another group is that group's.
+        own_names = [
+            text for text in candidates if seeded.get(normalise_name(text), group.id) == group.id
+        ]
+        named_groups.append(replace(group, variants=tuple(own_names)))
+    return named_groups
 
 
 def list_other_groups(groups: Sequence[Group]) -> list[Group]:
     """The shipped groups that have no name in common with one of these, and all narrower groups
     ("Arabs") that are none of these."""
-    taken_names = {
-        normalise_name(text) for group in groups for text in (group.name, *group.variants)
-    }
-    shipped_groups = [
-        Group(declared.name, "", declared.other_names) for declared in shipped_indicators().groups
-    ]
+    shipped_groups: list[Group] = []
     narrower: dict[str, list[str]] = {}
-    for name in (name for declared in shipped_indicators().groups for name in declared.paraphrases):
-        if name.mark == "narrower":
-            narrower.setdefault(normalise_name(name.text), []).append(name.text)
-    return [
-        group
-        for group in (
-            *shipped_groups,
-            *(
-                Group(narrower_names[0], "", tuple(narrower_names[1:]))
-                for narrower_names in narrower.values()
-            ),
-        )
-        if not taken_names & {normalise_name(text) for text in (group.name, *group.variants)}
-    ]
+    for declared in shipped_indicators().groups:
+        shipped_groups.append(Group(declared.name, "", declared.other_names))
+        for name in declared.paraphrases:
+            if name.mark == "narrower":
+                narrower.setdefault(normalise_name(name.text), []).append(name.text)
+    for first, *others in narrower.values():
+        shipped_groups.append(Group(first, "", tuple(others)))
+    taken_names = set().union(*map(_normalised_names, groups))
+    return [group for group in shipped_groups if not taken_names & _normalised_names(group)]
+
+
+def _normalised_names(group: Group) -> set[str]:
+    """The name and the variants of a group, as names are compared."""
+    return {normalise_name(text) for text in (group.name, *group.variants)}
 
 
 def declared_indicators(run: StoredRun) -> Indicators:
@@ -246,20 +237,16 @@ def _world_indicators() -> Indicators:
     """The names of the groups of the reference world. Their seeds have none, because a prompt about
     a group would draw one of those."""
     names = load_names()
-    return Indicators(
-        tuple(
-            GroupIndicators(
-                group,
-                paraphrases=tuple(
-                    GroupName(name.text, node_id("group", group), name.form, name.root.casefold())
-                    for name in names.names
-                    if name.group == group
-                ),
-            )
-            for group in names.groups
-        ),
-        {},
-    )
+    indicators = []
+    for group in names.groups:
+        group_id = node_id("group", group)
+        paraphrases = [
+            GroupName(name.text, group_id, name.form, name.root.casefold())
+            for name in names.names
+            if name.group == group
+        ]
+        indicators.append(GroupIndicators(group, paraphrases=tuple(paraphrases)))
+    return Indicators(tuple(indicators), {})
 
 
 def nonce_names(

@@ -400,19 +400,21 @@ def price_plans(plans: Sequence[ProbePlan], carriers: Sequence[str]) -> ProbesPr
         "probes": sum(count_probes(plan, len(carriers)) for plan in plans),
         "texts": sum(count_texts(plan, len(carriers)) for plan in plans),
         "carriers": list(carriers),
-        "categories": [
-            {
-                "category": plan.category,
-                "statements": len(plan.statements),
-                "not_probed": plan.unprobed_count,
-                "floor_statements": len(plan.floor_indices),
-                "nonce_names": len(plan.nonce_names),
-                "names": {
-                    g.name: [name.text for name in plan.names_by_group[g.id]]
-                    for g in (*plan.groups, *plan.small_groups)
-                },
-                "too_few_names": [g.name for g in plan.small_groups],
-            }
-            for plan in plans
-        ],
+        "categories": [_price_category(plan) for plan in plans],
+    }
+
+
+def _price_category(plan: ProbePlan) -> CategoryPrice:
+    """What is asked about a category."""
+    names = {}
+    for group in (*plan.groups, *plan.small_groups):
+        names[group.name] = [name.text for name in plan.names_by_group[group.id]]
+    return {
+        "category": plan.category,
+        "statements": len(plan.statements),
+        "not_probed": plan.unprobed_count,
+        "floor_statements": len(plan.floor_indices),
+        "nonce_names": len(plan.nonce_names),
+        "names": names,
+        "too_few_names": [group.name for group in plan.small_groups],
     }

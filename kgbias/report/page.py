@@ -433,6 +433,21 @@ def page_data(data: RunData) -> dict[str, Any]:
                 of_triple.append(generation)
     answers = data.answers([g for of_triple in origins.values() for g in of_triple])
     measures = column_measures(data.metrics)
+
+    def origin_record(generation: Generation) -> dict[str, Any]:
+        """The prompt and the answer of a triple."""
+        answer = answers.get(generation.answer_key)
+        return {
+            "prompt": _shorten_text(generation.prompt),
+            "answer": _shorten_text(answer.text) if answer else "",
+            "strategy": generation.strategy,
+            "arm": generation.arm,
+            "iteration": generation.iteration,
+            "attempt": generation.attempt + 1,
+            "template": f"{generation.template} {generation.template_hash[:8]}",
+            "shown": [sentences.get(id, id) for id in generation.shown],
+        }
+
     return {
         "measures": [_measure_form(measure) for measure in measures],
         "arms": arms if data.counted.has_several_arms else [],
@@ -447,21 +462,7 @@ def page_data(data: RunData) -> dict[str, Any]:
                 "arm": arms.index(t.arm),
                 **{m.name: _score_value(t, m.name) for m in measures},
                 "label": t.scores["regard"].label if "regard" in t.scores else "",
-                "from": [
-                    {
-                        "prompt": _shorten_text(g.prompt),
-                        "answer": _shorten_text(answers[g.answer_key].text)
-                        if g.answer_key in answers
-                        else "",
-                        "strategy": g.strategy,
-                        "arm": g.arm,
-                        "iteration": g.iteration,
-                        "attempt": g.attempt + 1,
-                        "template": f"{g.template} {g.template_hash[:8]}",
-                        "shown": [sentences.get(id, id) for id in g.shown],
-                    }
-                    for g in origins.get((t.arm, t.id), ())
-                ],
+                "from": [origin_record(g) for g in origins.get((t.arm, t.id), ())],
             }
             for t in shown_triples
         ],
