@@ -99,8 +99,10 @@ def label(
             f"kgbias label {run.name} {path}; kgbias label {run.name} --measure {measure} prints "
             "the guide"
         )
-        data = {"run": run.name, "sheet": str(path), "statements": count}
-        return Output(data, lambda: show.say(line, err=True))
+        return Output(
+            {"run": run.name, "sheet": str(path), "statements": count},
+            lambda: show.say(line, err=True),
+        )
 
 
 def _labelling_record(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:

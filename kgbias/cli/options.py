@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import wraps
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import click
 
@@ -108,14 +108,14 @@ def store_option(function: FunctionT) -> FunctionT:
     )(function)
 
 
-def json_option(function: Callable[..., Output]) -> Callable[..., int]:
-    """--json: what the command returns is printed as JSON instead of for people."""
+def json_option(function: FunctionT) -> FunctionT:
+    """--json, for a command that returns its `Output`: printed as JSON instead of for people."""
 
     @wraps(function)
     def print_result(*args: Any, as_json: bool, **options: Any) -> int:
         return print_output(function(*args, **options), as_json=as_json)
 
-    return json_flag(print_result)
+    return cast(FunctionT, json_flag(print_result))
 
 
 def json_flag(function: FunctionT) -> FunctionT:

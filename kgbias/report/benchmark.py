@@ -47,15 +47,15 @@ def benchmark_tables(board: Board) -> Iterator[Table]:
         if standing.beside:
             columns.append(Column(standing.figure.beside, ".1f", interval=True, missing="-"))
         columns += [Column(f"P(rank {n + 1})", ".2f") for n in range(len(standing.models))]
-        rows = []
+        cells = []
         for n, model in enumerate(standing.models):
             beside = standing.beside[n : n + 1]
-            rows.append([model, standing.values[n], *beside, *standing.probabilities[n]])
+            cells.append([model, standing.values[n], *beside, *standing.probabilities[n]])
         yield Table(
             f"standing-{_slug(standing.name)}",
             f"{standing.name}, nearest to no bias first.",
             columns,
-            rows,
+            cells,
             f"{standing.figure.title}: {standing.figure.help}. P: share of resamples of the "
             f"{standing.n} {standing.unit}.",
         )

@@ -230,7 +230,7 @@ def _regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
     if not groups:
         return
     names = ("overall_regard", "regard_positive", "regard_neutral", "regard_negative")
-    rows = []
+    rows: list[list[Cell]] = []
     for group in data.groups(category):
         overall, *counts = (data.scores.get((group.id, name)) for name in names)
         if overall:
