@@ -124,12 +124,21 @@ def _describe_os_error(error: OSError) -> str:
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return (
             f"{reason}: the system allows no more open files (ulimit -n): allow more, or ask less "
-            f"at "
-            "a time (--set concurrency=4)"
+            "at a time (--set concurrency=4)"
         )
     if error.filename:
         return f"{reason}: {shorten(str(error.filename), 200)}"
-    return f"cannot write the output: {reason}"
+    if error.errno == errno.EAGAIN and reason == os.strerror(errno.EAGAIN):  # of a new process
+        return (
+            f"{reason}: the system allows no more processes (ulimit -u): allow more, or close "
+            "programs"
+        )
+    if error.errno in _OUTPUT_ERRORS:
+        return f"cannot write the output: {reason}"
+    return f"the system says: {reason}"
+
+
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EROFS)
 
 
 def _stop_once(*_: object) -> NoReturn:

@@ -218,7 +218,10 @@ def describe_page(
     blocks: Mapping[str, ColumnBlock],
 ) -> dict[str, Any]:
     """The data that the page needs before it reads its columns."""
-    models = dict.fromkeys(shorten(run.model.title, 80) for run in table.runs)
+    models = dict.fromkeys(
+        "an unknown model" if run.model.title == "unknown" else shorten(run.model.title, 80)
+        for run in table.runs
+    )
     return {
         "format": PAGE_FORMAT,
         "title": f"What {' and '.join(models)} {'says' if len(models) == 1 else 'say'}",

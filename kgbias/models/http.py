@@ -118,7 +118,10 @@ def client_failure(client: Any, error: Exception) -> Failure | None:
     if isinstance(error, client.APIStatusError):
         status: Any = error
         wait = retry_after(status.response.headers)
-        return read_failure(client_error_message(error), status.status_code, error.body, wait)
+        is_page = bool(_PAGE_START.match(status.response.text))
+        return read_failure(
+            client_error_message(error), status.status_code, error.body, wait, is_page=is_page
+        )
     if isinstance(error, client.APITimeoutError):
         return Failure("", is_late=True)
     if isinstance(error, client.APIConnectionError):
@@ -184,12 +187,11 @@ _TIME_SPAN_PATTERN = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|[a-z])", re.IGNORECASE)
 _UNIT_SECONDS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-def read_failure(server_message: str, code: int, body: Any = None, wait: float = 0.0) -> Failure:
+def read_failure(
+    server_message: str, code: int, body: Any = None, wait: float = 0.0, *, is_page: bool = False
+) -> Failure:
     """What a server's refusal means: that of a content filter withholds one answer, and without
-    money or quota nothing more will be answered, unless the server says when to try again. Of a
-    web page its title is kept."""
-    if is_page := bool(_PAGE_START.match(server_message)):
-        server_message = _describe_page(server_message)
+    money or quota nothing more will be answered, unless the server says when to try again."""
     body_object = as_object(body[0] if isinstance(body, list) and body else body)
     error = as_object(body_object.get("error")) or body_object
     message_and_code = f"{error.get('code')} {error.get('type')} {server_message}"
@@ -212,17 +214,6 @@ def read_failure(server_message: str, code: int, body: Any = None, wait: float =
     return Failure(
         server_message, code, wait, is_withheld=is_withheld, is_final=is_final, is_page=is_page
     )
-
-
-_PAGE_START = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
-_PAGE_TITLE = re.compile(r"<title[^>]*>([^<]*)", re.IGNORECASE)
-_MAX_PAGE_HEAD = 16_384  # characters in which the title of a page is looked for
-
-
-def _describe_page(page: str) -> str:
-    title = _PAGE_TITLE.search(page[:_MAX_PAGE_HEAD])
-    words = " ".join(unescape(title[1]).split()) if title else ""
-    return f"a web page, {words!r}" if words else "a web page"
 
 
 _WITHHOLDING_CODES = frozenset((400, 403, 406, 412, 422, 446, 451))
@@ -765,6 +756,7 @@ _MESSAGE_FIELDS = (
     *("error", "message", "detail", "details", "errors", "msg", "title", "description"),
     *("errormessage", "errormsg", "statusmsg", "faultstring", "reason", "fault", "baseresp"),
 )
+_PAGE_START = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
 _PAGE_TITLE = re.compile(r"<title[^<>]*>(.*?)</title>|<h1[^<>]*>(.*?)</h1>", re.I | re.S)
 
 
@@ -807,9 +799,9 @@ def _read_message(text: str, depth: int) -> str:
     """A message of a server: of a page its title, and of an answer that it passes on as JSON or as
     events the message in that."""
     start = text.lstrip()[:9].lower()
-    if start.startswith(("<html", "<!doctype")):
+    if _PAGE_START.match(text):
         title = _PAGE_TITLE.search(text[:MAX_PAGE_CHARACTERS])
-        return " ".join((title[1] or title[2]).split()) if title else text
+        return " ".join(unescape(title[1] or title[2]).split()) if title else "a web page"
     if start.startswith(("{", "[", "data:")) and depth <= MAX_MESSAGE_DEPTH:
         passed_on = parse_body(text.encode("utf-8", "replace"))
         if isinstance(passed_on, dict | list):

@@ -1,5 +1,6 @@
 """Care of a store: delete runs, check, shrink and copy it, and copy its runs."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -136,7 +137,10 @@ class StoreMaintenance(PublicCalls):
         from kgbias.graph.push import push_run
 
         url, source = self._context.url, self._context.graph
-        if str(target) == url:
+        is_same = str(target) == url
+        with suppress(OSError):  # a server, or a file that is not there yet
+            is_same |= Path(target).samefile(url)
+        if is_same:
             raise UsageError("a push copies to another store: source and target are the same")
         runs = [StoredRun.find(source, name) for name in as_names(run)]
         runs = runs or [StoredRun(source, s.run) for s in source.summaries()]

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+import kgbias
+from kgbias.errors import UsageError
 from kgbias.graph import push as module
 from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.sqlite import SQLiteStore
@@ -155,3 +157,10 @@ def test_progress_ends_at_its_total(store: SQLiteStore, tmp_path: Path) -> None:
         module.push_run(run, target, bar)
     assert bar.stages["generations"] == [11, 11]
     assert all(done == total for done, total in bar.stages.values())
+
+
+def test_a_store_is_not_pushed_to_a_link_to_itself(tmp_path: Path) -> None:
+    SQLiteStore(tmp_path / "kgbias.db").begin_run(Run("r", ModelInfo("m"), {}, GROUPS))
+    (tmp_path / "link.db").symlink_to("kgbias.db")
+    with kgbias.open(tmp_path / "kgbias.db") as study, pytest.raises(UsageError, match="the same"):
+        study.store.push(tmp_path / "link.db")

@@ -1,5 +1,6 @@
 """Faults that people reported of tools like this: each is called what it is."""
 
+import errno
 import gzip
 import json
 import os
@@ -12,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from kgbias import cli
 from kgbias.cli import show
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, ModelError, StoreError
@@ -24,7 +26,6 @@ from kgbias.models.http import (
     Secrets,
     describe_body,
     describe_proxy,
-    read_failure,
     read_secrets,
     warn_unencrypted,
     without_password,
@@ -199,12 +200,9 @@ def test_a_server_that_never_answers_in_time_is_given_up() -> None:
 
 def test_a_page_in_the_place_of_an_answer_is_called_one() -> None:
     page = "<!DOCTYPE html><html><head><title>Just a  moment&hellip;</title></head>policy</html>"
-    failure = read_failure(page, 403)
-    assert failure.message == "a web page, 'Just a moment…'"
-    assert failure.is_page and not failure.is_withheld
     with FaultServer(lambda *_: ("raw", (403, {}, page.encode()))) as server:
         model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
-        with pytest.raises(ModelError, match=r"403: a web page, .* no API, or a proxy"):
+        with pytest.raises(ModelError, match="403: Just a moment…; what answers there is no API"):
             list(model.complete([Request("a", seed=1)]))
         model.close()
 
@@ -316,3 +314,25 @@ def test_a_key_that_goes_unencrypted_to_a_public_server_is_remarked_once(
     ]
     monkeypatch.delenv("OPENAI_API_KEY")
     assert warn_unencrypted(url, read_secrets(url)) == ""
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (errno.EAGAIN, "Resource temporarily unavailable: the system allows no more processes"),
+        (errno.EMFILE, "Too many open files: the system allows no more open files"),
+        (errno.ENOSPC, "cannot write the output: No space left on device"),
+        (errno.ENODEV, "the system says: No such device"),
+    ],
+)
+def test_what_the_system_refuses_is_not_put_down_to_the_output(
+    code: int, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse(**_: object) -> None:
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(cli.cli, "main", refuse)
+    monkeypatch.setattr("sys.argv", ["kgbias", "runs"])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert ended.value.code == 2 and capsys.readouterr().err.startswith(f"kgbias: {said}")
