@@ -421,7 +421,7 @@ def _figure_by_attribute(
     known = aucs[~np.isnan(aucs)]
     auc = clustered_mean(range(len(known)), known.tolist())
     low, high = _jackknife_groups(lifts, recorded, categories, auc.value)
-    dealt = [float(np.nanmean(_column_aucs(lifts, deal, categories))) for deal in deals]
+    dealt = [_known_mean(_column_aucs(lifts, deal, categories)) for deal in deals]
     return AgreementFigure(
         kind, direction, "attribute", auc, low, high, *_floor(dealt), int(recorded.sum())
     )
@@ -432,12 +432,17 @@ def _figure_by_group(
 ) -> AgreementFigure:
     aucs = _aucs(lifts.T, recorded.T)
     known = aucs[~np.isnan(aucs)]
-    dealt = [float(np.nanmean(_aucs(lifts.T, deal.T))) for deal in deals]
+    dealt = [_known_mean(_aucs(lifts.T, deal.T)) for deal in deals]
     floor, high = _floor(dealt)
     auc = clustered_mean(range(len(known)), known.tolist())
     return AgreementFigure(
         kind, direction, "group", auc, floor=floor, floor_high=high, entries=int(recorded.sum())
     )
+
+
+def _known_mean(values: Array) -> float:
+    known = values[~np.isnan(values)]
+    return float(known.mean()) if len(known) else math.nan
 
 
 def _floor(dealt: Sequence[float]) -> tuple[float, float]:
@@ -470,11 +475,11 @@ def _aucs(lifts: Array, recorded: Bools) -> Array:
 def _jackknife_groups(
     lifts: Array, recorded: Bools, categories: Categories, value: float
 ) -> tuple[float, float]:
-    """The jackknife's interval over groups of the mean AUC."""
+    """The jackknife's interval over groups of the mean AUC; NaN if it rests on one group alone."""
     groups = len(lifts)
     without = np.array(
         [
-            np.nanmean(
+            _known_mean(
                 _column_aucs(
                     np.delete(lifts, g, 0), np.delete(recorded, g, 0), _drop_row(categories, g)
                 )
@@ -484,6 +489,8 @@ def _jackknife_groups(
     )
     error = math.sqrt((groups - 1) / groups * float(((without - without.mean()) ** 2).sum()))
     half = student_quantile(0.975, groups - 1) * error
+    if math.isnan(half):
+        return math.nan, math.nan
     return max(0.0, value - half), min(1.0, value + half)
 
 
