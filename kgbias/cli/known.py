@@ -173,7 +173,7 @@ def _print_model(found: RecordedAgreement) -> None:
     if found.unused_groups:
         listed = ", ".join(found.unused_groups[:5])
         more = f" and {len(found.unused_groups) - 5} more" if len(found.unused_groups) > 5 else ""
-        show.say(f"no names are known, or too few groups, of: {listed}{more}")
+        show.say(f"not asked: {listed}{more}")
     show.say()
     _print_agreement(found.figures)
 

@@ -37,7 +37,7 @@ from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import clustered_mean, ranks, student_quantile
 
-NAMES_OF_GROUP = 4
+NAMES_OF_GROUP = 3
 """How many of a group's names are asked."""
 CARRIERS = ("", "I think that", "People say that")
 FRAMES: Mapping[str, tuple[str, str]] = {
@@ -48,7 +48,7 @@ FRAMES: Mapping[str, tuple[str, str]] = {
 FORWARD, REVERSE, BOTH = "after the name", "before the name", "both"
 MIN_ANNOTATORS = 2
 """Of a table that counts them, an entry with fewer annotators is not held against the model."""
-MIN_GROUPS = 4
+MIN_GROUPS, MAX_GROUPS = 4, 40  # of a category; of more, those with the most entries are asked
 _DEALS = 200
 _BANDS = ((-math.inf, 0.0, "not offensive"), (0.0, 1.5, "mildly"), (1.5, math.inf, "offensive"))
 
@@ -157,8 +157,8 @@ class RecordedAgreement(Result):
         table: what is recorded.
         lifts: by direction, each [groups, attributes], in bits (for both: in standard deviations).
         names: of each group that were asked, by its id.
-        unused_groups: identities of the table of which no names are known, or too few other groups
-            of the category.
+        unused_groups: identities of the table that were not asked: of which no names are known, in
+            too small a category, or beyond the forty groups with the most entries.
         unasked: how many attributes were not asked, as the probes did not suffice.
     """
 
@@ -214,9 +214,10 @@ def plan_recorded(
     probes: int = DEFAULT_PROBES,
     seed: int = 0,
 ) -> RecordedPlan:
-    """What to ask about a table: all its groups with known names, and as many attributes as the
-    probes suffice for, first those recorded of the most groups, then others at random, traits and
-    things in turn. `kinds` overrides the rule of `stereotype_kind`.
+    """What to ask about a table: its groups with known names (of more than forty in a category,
+    those with the most entries), and as many attributes as the probes suffice for, first those
+    recorded of the most groups, then others at random, traits and things in turn. `kinds` overrides
+    the rule of `stereotype_kind`.
 
     Raises DataError if fewer than four groups of a category have names.
     """
@@ -226,11 +227,9 @@ def plan_recorded(
         for entry in table
         if entry.group in groups_by_identity and entry.annotators != 0
     ]
-    is_strong = {
-        group for group, entry in entries if (entry.annotators or MIN_ANNOTATORS) >= MIN_ANNOTATORS
-    }
-    sizes = Counter(group.category for group in is_strong)
-    used = {group for group in is_strong if sizes[group.category] >= MIN_GROUPS}
+    used = _choose_groups(
+        [g for g, entry in entries if (entry.annotators or MIN_ANNOTATORS) >= MIN_ANNOTATORS]
+    )
     entries = [(group, entry) for group, entry in entries if group in used]
     if not entries:
         raise DataError(
@@ -260,6 +259,20 @@ def plan_recorded(
         tuple(dict.fromkeys(unused)),
         len(order) - len(asked),
     )
+
+
+def _choose_groups(groups_of_entries: Sequence[Group]) -> set[Group]:
+    """The groups of each category that has enough of them, by falling number of entries."""
+    by_category: dict[str, list[Group]] = defaultdict(list)
+    counts = Counter(groups_of_entries)
+    for group in sorted(counts, key=lambda group: (-counts[group], group.name)):
+        by_category[group.category].append(group)
+    return {
+        group
+        for members in by_category.values()
+        if len(members) >= MIN_GROUPS
+        for group in members[:MAX_GROUPS]
+    }
 
 
 def _order_attributes(

@@ -276,3 +276,13 @@ def test_a_run_prints_the_same_of_its_beliefs() -> None:
     by = SimpleNamespace(**{figure.by: figure for figure in found})
     assert by.attribute.auc.value == 1 and by.attribute.auc.n == 1
     assert by.attribute.category == "c"
+
+
+def test_at_most_forty_groups_are_asked() -> None:
+    """Those with the most entries."""
+    from kgbias.evidence.recorded_agreement import MAX_GROUPS, _choose_groups
+
+    groups = [Group(f"g{n:02}", "c") for n in range(MAX_GROUPS + 5)]
+    entries = [group for n, group in enumerate(groups) for _ in range(1 + n)]
+    assert _choose_groups(entries) == set(groups[5:])
+    assert _choose_groups([Group("a", "small"), Group("b", "small")]) == set()
