@@ -34,12 +34,12 @@ import numpy as np
 import kgbias
 from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.types import GroupName
+from kgbias.methods.stories.links import find_links
 from kgbias.probe.choice.ask import order_questions
 from kgbias.probe.choice.result import ChoiceShares
 from kgbias.report.findings import build_screen
 from kgbias.report.run_data import RunData
 from kgbias.stats.inference import proportion
-from kgbias.stories.links import find_links
 
 GROUPS = ("Bakers", "Cooks", "Farmers", "Nurses", "Pilots", "Sailors")
 PLANTED_GROUP = "Farmers"

@@ -24,8 +24,8 @@ from collections.abc import Iterable
 from zlib import crc32
 
 from kgbias.language.words import is_refusal
-from kgbias.pairs.compare import DIFFERS, Likeness, PairDifference, compare_pairs
-from kgbias.pairs.config import GREETED, PairAnswer, PairPlace, configure_pairs
+from kgbias.methods.pairs.compare import DIFFERS, Likeness, PairDifference, compare_pairs
+from kgbias.methods.pairs.config import GREETED, PairAnswer, PairPlace, configure_pairs
 from tests import letterwriter
 
 REQUESTS = ("reference letter", "pay", "loan", "neighbour")

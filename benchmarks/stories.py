@@ -16,11 +16,11 @@ from contextlib import closing
 
 import kgbias
 from kgbias.graph.answers import LoggedModel
+from kgbias.methods.stories.config import configure_stories
+from kgbias.methods.stories.model_reader import read_reading, reading_request
+from kgbias.methods.stories.rule_reader import READERS, StoryClaim, read_story
 from kgbias.models.base import PromptForm
 from kgbias.stats.inference import proportion
-from kgbias.stories.config import configure_stories
-from kgbias.stories.model_reader import read_reading, reading_request
-from kgbias.stories.rule_reader import READERS, StoryClaim, read_story
 from tests.labelled_stories import LabelledStory, read_labelled, score_reader
 
 

@@ -24,12 +24,12 @@ from kgbias.measure.configure import MeasureOptions
 from kgbias.measure.scorers import _custom as own_scorers
 from kgbias.measure.scorers import _scores_file as scores
 from kgbias.methods import iter_calls
+from kgbias.methods.pairs import config as pairs
 from kgbias.methods.rag import preference as wikieval
+from kgbias.methods.stories import config as stories
 from kgbias.models import in_memory, vectors
-from kgbias.pairs import config as pairs
 from kgbias.probe import build, sets
 from kgbias.probe.benchmarks import bbq, crows, stereoset, winogender
-from kgbias.stories import config as stories
 
 PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "data.md"
 BEGIN, END = "<!-- doors: scripts/doors.py -->\n", "<!-- end of doors -->\n"

@@ -32,6 +32,9 @@ from kgbias.compare.sofa import measure_rank_agreements
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.graph.profiles import labels_of
+from kgbias.methods.profiles import LABEL_KINDS, list_profiles
+from kgbias.methods.profiles.analysis import encode
+from kgbias.methods.profiles.classify import random_splits, run_trials
 from kgbias.models.vectors import load_vectors
 from kgbias.probe.benchmarks import read_bbq, read_crows_pairs, read_winogender
 from kgbias.probe.benchmarks.bbq import CONDITIONS
@@ -44,9 +47,6 @@ from kgbias.probe.benchmarks.stereoset import (
 )
 from kgbias.probe.names import flag_apx
 from kgbias.probe.sets import TEMPLATES, read_descriptors, read_identities, read_labels, read_names
-from kgbias.profiles import LABEL_KINDS
-from kgbias.profiles.analysis import encode
-from kgbias.profiles.classify import random_splits, run_trials
 from kgbias.study.model_tests import read_benchmarks
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
@@ -238,7 +238,7 @@ def profiles(folder: Path) -> Iterator[PublishedRow]:
             )
             continue
         with kgbias.open(None, progress=False) as study:
-            model_profiles = list(study.import_file(path, format="profiles").profiles())
+            model_profiles = list(list_profiles(study.import_file(path, format="profiles")))
         attributes = list(model_profiles[0].values_by_attribute())
         matrix = encode(model_profiles, attributes).matrix(attributes)
         split_sets = list(

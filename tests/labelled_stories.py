@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from kgbias.stories.config import StoryConfig
-from kgbias.stories.rule_reader import StoryClaim
+from kgbias.methods.stories.config import StoryConfig
+from kgbias.methods.stories.rule_reader import StoryClaim
 
 STORIES_FILE = Path(__file__).parent / "data" / "stories.jsonl"
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 # Public methods that are not called here, and why.
 LEFT_OUT = {
-    "Run.profile_agreement": "needs profiles of many names",
+    "profiles.compare_words": "needs profiles of many names",
     "Study.calibrate": "a crawl, measured",
     "Study.coverage": "crawls, measured",
     "Study.map": "crawl, measure, evidence and report in one",
@@ -138,7 +138,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
     probes: Any = {"probes": 300, "statements": ["wear amber scarves"]}
 
     import kgbias
-    from kgbias.methods import attribution, rag
+    from kgbias.methods import attribution, pairs, profiles, rag, stories
     from kgbias.methods.rag.metrics import AnswerRecord
 
     names = [{"name": n, "group": g} for n, g in (("Ann", "a"), ("Bob", "b"), ("Eve", "a"))]
@@ -196,7 +196,6 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Run.agreement": lambda: run().agreement(),
         "Run.refusals": lambda: run().refusals(),
         "Run.said_more": lambda: run().said_more(),
-        "Run.answers": lambda: run().answers(),
         "Run.generations": lambda: run().generations(),
         "Run.means_by_prompt_type": lambda: run().means_by_prompt_type(),
         "Run.cost": lambda: run().cost(),
@@ -270,22 +269,31 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Study.compare_models": lambda: study.compare_models("said", "later"),
         "Study.query": lambda: study.query("most_repeated", run="said"),
         "Study.cypher": lambda: study.cypher("MATCH (g:Group) RETURN g.name LIMIT 1"),
-        "Study.price_profiles": lambda: study.price_profiles(REFERENCE, limit=2, samples=1),
-        "Study.write_profiles": lambda: study.write_profiles(
-            writer(PROFILE), names=names, samples=2
+        "profiles.price_profiles": lambda: profiles.price_profiles(REFERENCE, limit=2, samples=1),
+        "profiles.write_profiles": lambda: profiles.write_profiles(
+            study, writer(PROFILE), names=names, samples=2
         ),
-        "Run.profiles": lambda: study.run(kind="profiles").profiles(),
-        "Run.profile_page": lambda: study.run(kind="profiles").profile_page(folder / "p.html"),
-        "Run.analyse_profiles": lambda: study.run(kind="profiles").analyse_profiles(repeats=2),
-        "Study.price_stories": lambda: study.price_stories(REFERENCE, category="gender", samples=1),
-        "Study.write_stories": lambda: study.write_stories(
-            writer(STORY), category="gender", samples=1
+        "profiles.list_profiles": lambda: profiles.list_profiles(study.run(kind="profiles")),
+        "profiles.write_page": lambda: profiles.write_page(
+            study.run(kind="profiles"), folder / "p.html"
         ),
-        "Run.stories": lambda: study.run(kind="stories").stories(),
-        "Run.story_links": lambda: study.run(kind="stories").story_links(deals=9),
-        "Study.price_pairs": lambda: study.price_pairs(REFERENCE, category="gender", samples=1),
-        "Study.ask_pairs": lambda: study.ask_pairs(writer(STORY), category="gender", samples=1),
-        "Run.pairs": lambda: study.run(kind="pairs").pairs(),
+        "profiles.analyse_profiles": lambda: profiles.analyse_profiles(
+            study.run(kind="profiles"), repeats=2
+        ),
+        "stories.price_stories": lambda: stories.price_stories(
+            REFERENCE, category="gender", samples=1
+        ),
+        "stories.write_stories": lambda: stories.write_stories(
+            study, writer(STORY), category="gender", samples=1
+        ),
+        "stories.list_stories": lambda: stories.list_stories(study.run(kind="stories")),
+        "stories.find_links": lambda: stories.find_links(study.run(kind="stories"), deals=9),
+        "pairs.price_pairs": lambda: pairs.price_pairs(REFERENCE, category="gender", samples=1),
+        "pairs.ask_pairs": lambda: pairs.ask_pairs(
+            study, writer(STORY), category="gender", samples=1
+        ),
+        "pairs.list_answers": lambda: pairs.list_answers(study.run(kind="pairs")),
+        "pairs.compare_pairs": lambda: pairs.compare_pairs(study.run(kind="pairs")),
         "rag.judge_records": lambda: rag.judge_records(
             study, [AnswerRecord("Who?", "Ann did.", "Ann did it.")]
         ),

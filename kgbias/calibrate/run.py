@@ -9,7 +9,7 @@ from kgbias.calibrate.belief_rows import build_belief_rows as belief_rows
 from kgbias.calibrate.calibration_rows import ROWS, Calibration, RowFunction, RowResult
 from kgbias.calibrate.evidence_rows import build_evidence_rows as evidence_rows
 from kgbias.calibrate.label_rows import build_label_rows as label_rows
-from kgbias.calibrate.story_rows import build_story_rows as story_rows
+from kgbias.calibrate.method_rows import method_rows
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.errors import UsageError
@@ -30,16 +30,14 @@ def calibrate(
     progress: Progress,
     *,
     seeds: int = 1,
-    rows: Sequence[RowFunction] = (
-        *ROWS,
-        *evidence_rows(),
-        *belief_rows(),
-        *label_rows(),
-        *story_rows(),
-    ),
+    rows: Sequence[RowFunction] | None = None,
 ) -> tuple[list[RowResult], list[Calibration]]:
     """The table, and the calibrations behind it, one for each of `seeds` crawls that differ only in
-    their seed (config.seed, config.seed + 1, ...)."""
+    their seed (config.seed, config.seed + 1, ...). `rows` are those of the table (None: the core's
+    and those of the methods)."""
+    if rows is None:
+        core_rows = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows())
+        rows = (*core_rows, *method_rows())
     if seeds < 1:
         raise UsageError("`seeds` must be at least 1")
     calibrations = []

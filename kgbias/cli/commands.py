@@ -49,9 +49,6 @@ _SECTIONS = {
     },
     "Other ways to get statements": {
         "import": "Make a run from a file of triples or profiles.",
-        "stories": "Have a model tell stories; see what it invents about whom.",
-        "pairs": "Make the same request for different people; see what changes.",
-        "profiles": "Have a model write profiles for names; tell groups apart.",
         "run": "Carry out a study that a file declares.",
     },
     "Probes, tests and benchmarks": {

@@ -139,8 +139,9 @@ def export(run_name: str | None, store_url: str, path: Path | None, **options: A
     with kgbias.open(store_url, progress=True) as study:
         triple_count = study.run(run_name).export(path or sys.stdout, **options)
     if path is not None:
-        stories = options["format"] == "stereotales"
-        description = "all stories that were read" if stories else f"{triple_count} triples"
+        format = options["format"]
+        whole = format in FORMATS and FORMATS[format].whole
+        description = "all that was read" if whole else f"{triple_count} triples"
         show.say(f"{description} to {path}", err=True)
 
 

@@ -196,7 +196,7 @@ class CrawlResult(Result):
         remedy = ""
         if self.reasons.most_common(1)[0][0][0] == "refused":
             instead = how(
-                "study.write_stories, study.ask_pairs",
+                "kgbias.methods.stories, kgbias.methods.pairs",
                 f"kgbias stories --model {self.run.model.title}, kgbias pairs",
             )
             remedy = (

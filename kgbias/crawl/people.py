@@ -1,6 +1,7 @@
 """Whom stories and pairs are about, said as for a crawl: categories, groups by name, and files of
 groups."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -8,6 +9,7 @@ from typing import TypeVar
 from kgbias.crawl.seeds import check_group_names, looks_singular, new_category, read_seeds
 from kgbias.errors import UsageError, nearest
 from kgbias.graph.generation_run import Person
+from kgbias.graph.types import Group
 from kgbias.ids import normalise
 from kgbias.parameters import Names, as_names, select_named
 
@@ -59,3 +61,9 @@ def choose_people(
             default_people = [make_person(Person(text, name, seed.category.name)) for text in words]
             chosen += people_by_group.get(normalise(name), default_people)
     return tuple(dict.fromkeys(chosen))
+
+
+def count_known_groups(groups: Sequence[Group], people: Sequence[Person]) -> Counter[str]:
+    """How many groups of each category are among the people of a pack."""
+    places = {(p.category, p.group) for p in people}
+    return Counter(g.category for g in groups if (g.category, g.name) in places)

@@ -4,7 +4,7 @@ Said when asked and invented in a story are two kinds of evidence: they stand si
 never counted together.
 
 What stories say is read from the store, in the profiles of the same model's stories: nothing here
-knows `kgbias.stories`.
+knows `kgbias.methods.stories`.
 """
 
 import re

@@ -11,7 +11,6 @@ from kgbias.export.content import ExportContent
 from kgbias.graph.stereotypes import MATCH_COLUMNS
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io.text import escape_formula
-from kgbias.stories import stereotales
 
 _TRIPLE_COLUMNS = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
 OPTIONAL_COLUMNS = {
@@ -143,7 +142,7 @@ def write_parquet(content: ExportContent, path: Path) -> None:
         "statement": SAMPLE_STATEMENT,
         "selection": json.dumps(content.statements.as_dict()),
     }
-    _write_parquet(
+    write_parquet_table(
         path,
         {name: column_types.get(name, "string") for name in list_columns(content)},
         iter_rows(content),
@@ -151,17 +150,7 @@ def write_parquet(content: ExportContent, path: Path) -> None:
     )
 
 
-def write_stereotales(content: ExportContent, path: Path) -> None:
-    """The stories of the run in the form of StereoTales' tables (`kgbias.stories.stereotales`)."""
-    column_types = dict.fromkeys((*stereotales.COLUMNS, stereotales.READER_COLUMN), "string") | {
-        "extraction_score": "double"
-    }
-    _write_parquet(
-        path, column_types, stereotales.story_table(content.run), {"warning": CONTENT_WARNING}
-    )
-
-
-def _write_parquet(
+def write_parquet_table(
     path: Path,
     column_types: Mapping[str, str],
     rows: Iterable[Mapping[str, Any]],

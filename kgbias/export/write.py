@@ -31,7 +31,6 @@ from kgbias.export.tables import (
     write_csv_pair,
     write_jsonl,
     write_parquet,
-    write_stereotales,
 )
 from kgbias.graph.selection import (
     SelectedStatements,
@@ -63,7 +62,8 @@ class Format:
         picture: whether it is a picture: of one arm, and of no more than can be read.
         beside: whether the picture has two groups beside each other (`PicturePair`).
         streams: whether it takes one statement at a time, so that not all need be in memory.
-        whole: whether it has everything that was told, and so takes no filters."""
+        whole: whether it has everything that was told, and so takes no filters.
+        run_kind: the only kind of run that has what it writes; "" for any with statements."""
 
     write: Callable[[ExportContent, Path], object]
     extensions: tuple[str, ...] = ()
@@ -72,6 +72,7 @@ class Format:
     beside: bool = False
     streams: bool = False
     whole: bool = False
+    run_kind: str = ""
 
 
 FORMATS: PluginTable[Format] = PluginTable(
@@ -93,7 +94,6 @@ FORMATS: PluginTable[Format] = PluginTable(
         "png": Format(write_figure, ("png",), "binary", picture=True, beside=True),
         "cypher": Format(write_cypher, ("cypher", "cql")),
         "neo4j-admin": Format(write_neo4j_admin, kind="folder", streams=True),
-        "stereotales": Format(write_stereotales, kind="binary", whole=True),
     },
 )
 """Every export format, by name."""

@@ -426,7 +426,7 @@ def need_statements(run: StoredRun) -> None:
     if run.record.kind == "pairs":
         raise DataError(
             f"run {run.name!r} has answers and no statements: "
-            f"{how('run.pairs()', 'kgbias pairs results')} compares them"
+            f"{how('kgbias.methods.pairs', 'kgbias pairs results')} compares them"
         )
     if run.record.kind == "crawl" and not run.has_statements():
         state = "" if run.status == "complete" else f" ({run.state})"

@@ -422,14 +422,8 @@ class Run:
 
 def what_makes(kind: str) -> str:
     """What makes a run of this kind, in words."""
-    methods = {
-        "crawl": "crawl",
-        "import": "import_file",
-        "profiles": "write_profiles",
-        "stories": "write_stories",
-        "pairs": "ask_pairs",
-    }
-    return f"{how(f'study.{methods.get(kind, kind)}', f'kgbias {kind}')} makes one"
+    calls = {"crawl": "study.crawl", "import": "study.import_file"}
+    return f"{how(calls.get(kind, f'kgbias.methods.{kind}'), f'kgbias {kind}')} makes one"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

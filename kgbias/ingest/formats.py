@@ -36,10 +36,12 @@ class ImportFormat:
     Attributes:
         read: makes a run of a file.
         about: what such a file holds, for the help of `kgbias import`.
+        run_kind: the kind of run that it makes.
     """
 
     read: ImportFile
     about: str
+    run_kind: str = "import"
 
 
 IMPORT_FORMATS: PluginTable[ImportFormat] = PluginTable(

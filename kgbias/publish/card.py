@@ -22,7 +22,6 @@ from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, markdown, xml_safe
 from kgbias.measures import corrected_figure, figures_by_name, label_source
 from kgbias.publish.recipe import RECIPE_FILE as RECIPE
 from kgbias.publish.recipe import STATEMENTS_FILE, Recipe
-from kgbias.stories.stereotales import FORMAT_NAME as STEREOTALES
 
 NOT_STATED = "not stated"
 _COLUMNS = {
@@ -141,7 +140,7 @@ class CardSource:
                 f"The model {self.model} wrote profiles of people, knowing only their names; each "
                 "attribute of a profile is a statement."
             )
-        if self.recipe.kind == "stories" and config.get("format") == STEREOTALES:
+        if self.recipe.kind == "stories" and "format" in config:
             return (
                 "They were read from a table of stories that are said to be told by the model "
                 f"{self.model}; what each says of its main character is the table's."

@@ -74,7 +74,6 @@ from kgbias.report.figures import (
     topic_title,
 )
 from kgbias.report.parts import report_parts
-from kgbias.report.profiles import profile_exhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.stereotypes import stereotype_exhibits
@@ -183,7 +182,6 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
         if part.of_run:
             yield from part.of_run(data, last_place)
     yield from variance_exhibits(data, last_place)
-    yield from profile_exhibits(data, f"{len(data.categories) + 2:02d}")
 
 
 def _file_name(arm: str, number: int) -> str:

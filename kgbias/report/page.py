@@ -116,13 +116,6 @@ _SECTIONS = {
         "changes no comparison of groups; what it adds to one group beyond that does.",
         ("variance",),
     ),
-    "profiles": (
-        "Profiles",
-        "Whether the groups that given names stand for can be told apart by the profiles written "
-        "about them, and by which attributes and words (Siddique et al. 2024). A name says nothing "
-        "about the person who bears it.",
-        ("profile-",),
-    ),
     "probes": (
         "Said, and probable?",
         "Before how many statements each group has the lowest perplexity of its category, and "

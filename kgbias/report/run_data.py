@@ -70,8 +70,6 @@ from kgbias.measures import get_measure, measure_values
 from kgbias.models.score.base import Counts
 from kgbias.probe.result import ProbeAgreement as SaidAndProbable
 from kgbias.probe.run_probes import SaidCounts, collect_statements, compare_said_and_probable
-from kgbias.profiles import PERMUTATIONS, ProfileAnalysis, analyse_profiles, can_classify
-from kgbias.profiles.config import add_labels
 from kgbias.report.figures import GroupFigures
 from kgbias.stats.inference import Estimate, bootstrap, mean, proportion
 from kgbias.stats.poststratification import CHOSEN_FORM
@@ -88,8 +86,7 @@ class RunData:
         stored_run: the run in its store, `stored` from then on.
         correction: of the p-values over a family of tests, "holm" or "bh".
         selection: which statements count.
-        profile_splits: random splits on which groups are told apart by profiles; with more than
-            five, labels are also shuffled to estimate chance.
+        is_thorough: whether to take the time that files for a paper are worth, and a page is not.
     """
 
     def __init__(
@@ -99,9 +96,9 @@ class RunData:
         correction: str = "holm",
         selection: Selection | None = None,
         progress: Progress | None = None,
-        profile_splits: int = 5,
+        is_thorough: bool = False,
     ) -> None:
-        self._profile_splits = profile_splits
+        self.is_thorough = is_thorough
         self.progress = progress or SilentProgress()
         self.run = stored_run.record
         self.correction = correction
@@ -130,23 +127,6 @@ class RunData:
     def vectors(self) -> StatementVectors:
         """The vectors of the run's statements that the store keeps, by the encoder that ships."""
         return self.stored.vectors(SHIPPED_ENCODER)
-
-    @cached_property
-    def profile_analysis(self) -> ProfileAnalysis | None:
-        """What the profiles of the run give away; None without profiles of several groups, or if
-        they are the characters of stories, which `Run.story_links` compares."""
-        if self.run.kind == "stories":
-            return None
-        profiles = add_labels(self.stored.profiles(), {g.id: g.name for g in self.run.groups})
-        if not profiles or not can_classify(profiles):
-            return None
-        thorough = self._profile_splits > 5
-        return analyse_profiles(
-            profiles,
-            repeats=self._profile_splits,
-            permutations=PERMUTATIONS if thorough else 0,
-            progress=self.progress,
-        )
 
     @cached_property
     def counted(self) -> SelectedStatements:

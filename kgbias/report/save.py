@@ -15,11 +15,9 @@ from kgbias.io.drawing import figure_style
 from kgbias.io.files import make_manifest, replace_folder, write_json
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.probe.build import SofaSet
-from kgbias.profiles import SPLITS, ProfileAgreement
 from kgbias.report.exhibits import run_exhibits
 from kgbias.report.multi_run import multi_run_exhibits
 from kgbias.report.multi_run_data import MultiRunData
-from kgbias.report.profiles import agreement_exhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.sofa import BenchmarkScores, model_exhibits, sofa_exhibits, sofa_set_exhibits
 from kgbias.report.style import remove_links
@@ -49,7 +47,7 @@ def save_figures(
         correction=correction,
         selection=selection,
         progress=progress,
-        profile_splits=SPLITS,
+        is_thorough=True,
     )
     exhibit_list = [exhibit for exhibit in run_exhibits(data) if not exhibit.empty]
     if not exhibit_list:
@@ -63,7 +61,7 @@ def save_figures(
     about = make_manifest(
         data.run, selection=data.counted.as_dict(), exhibits=_manifest_rows(exhibit_list)
     )
-    return _save_exhibits(exhibit_list, folder, run.name, about, progress)
+    return save_exhibits(exhibit_list, folder, run.name, about, progress)
 
 
 def save_multi_run(
@@ -85,7 +83,7 @@ def save_multi_run(
         "runs": [make_manifest(side.run, selection=side.counted.as_dict()) for side in data.sides],
         "exhibits": _manifest_rows(exhibit_list),
     }
-    return _save_exhibits(exhibit_list, folder, "-".join(data.names), about, progress)
+    return save_exhibits(exhibit_list, folder, "-".join(data.names), about, progress)
 
 
 def save_sofa(
@@ -109,9 +107,7 @@ def save_sofa(
         ],
         "exhibits": _manifest_rows(exhibit_list),
     }
-    return _save_exhibits(
-        exhibit_list, folder, comparison.probe_set.name, about, progress, csv=True
-    )
+    return save_exhibits(exhibit_list, folder, comparison.probe_set.name, about, progress, csv=True)
 
 
 def save_built(sofa_set: SofaSet, folder: Path, *, progress: Progress | None = None) -> list[Path]:
@@ -127,16 +123,10 @@ def save_built(sofa_set: SofaSet, folder: Path, *, progress: Progress | None = N
         "source": sofa_set.source,
         "exhibits": _manifest_rows(found),
     }
-    return _save_exhibits(found, folder, sofa_set.source, about, csv=True)
+    return save_exhibits(found, folder, sofa_set.source, about, csv=True)
 
 
-def write_agreement(agreements: Sequence[ProfileAgreement], folder: Path, run: str) -> list[Path]:
-    """Write each agreement of profiles to `folder`: its figure as SVG, PDF and PNG, and its LaTeX
-    table. Returns the files, sorted."""
-    return _save_exhibits(agreement_exhibits(agreements), folder, run)
-
-
-def _save_exhibits(
+def save_exhibits(
     exhibit_list: Sequence[Exhibit],
     folder: Path,
     run: str,
@@ -145,6 +135,8 @@ def _save_exhibits(
     *,
     csv: bool = False,
 ) -> list[Path]:
+    """Write exhibits to a folder, each figure as SVG, PDF and PNG and each table as LaTeX (and
+    CSV), with what the manifest says `about` them. Returns the files, sorted."""
     with replace_folder(folder) as partial:
         for exhibit in exhibit_list:
             save_exhibit(exhibit, partial, run)

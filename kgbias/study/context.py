@@ -20,10 +20,8 @@ from kgbias.study.calls import PublicCalls
 
 if TYPE_CHECKING:
     from kgbias.crawl.crawler import CrawlResult
+    from kgbias.graph.generation_run import GenerationSummary
     from kgbias.ingest.import_run import ImportResult
-    from kgbias.pairs.write import PairsSummary
-    from kgbias.profiles.write import ProfilesSummary
-    from kgbias.stories.write import StoriesSummary
 
 
 Opened = TypeVar("Opened")
@@ -205,17 +203,13 @@ class RunPart(PublicCalls, ProcessBound):
         *,
         crawl_result: "CrawlResult | None" = None,
         import_result: "ImportResult | None" = None,
-        profiles_summary: "ProfilesSummary | None" = None,
-        stories_summary: "StoriesSummary | None" = None,
-        pairs_summary: "PairsSummary | None" = None,
+        generation_summary: "GenerationSummary | None" = None,
     ) -> None:
         self._context = context
         self._record = record
         self._crawl_result = crawl_result
         self._import_result = import_result
-        self._profiles_summary = profiles_summary
-        self._stories_summary = stories_summary
-        self._pairs_summary = pairs_summary
+        self._generation_summary = generation_summary
 
     @property
     def context(self) -> Context:

@@ -4,11 +4,9 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from kgbias.errors import ModelError, UsageError, no_such
-from kgbias.graph.profiles import describe_reader
 from kgbias.graph.selection import (
     SelectedStatements,
     Selection,
@@ -24,7 +22,7 @@ from kgbias.io.rows import Rows
 from kgbias.io.text import format_p_value, printable
 from kgbias.measure.configure import MeasureCall, configure_measurement, options_for_language
 from kgbias.parallel import open_executor
-from kgbias.parameters import ExclusionOptions, Names, PathLike, SelectionOptions, as_names
+from kgbias.parameters import ExclusionOptions, Names, SelectionOptions, as_names
 from kgbias.study import records
 from kgbias.study.context import RunPart
 
@@ -38,10 +36,7 @@ if TYPE_CHECKING:
     from kgbias.measure.price import ScorersLike, ScoringPrice
     from kgbias.measure.rater_agreement import RaterAgreement
     from kgbias.measure.scorers import Scorer
-    from kgbias.profiles import ProfileAgreement, ProfileAnalysis
-    from kgbias.profiles.classify import Kernel
     from kgbias.stats.variance import VarianceComponents
-    from kgbias.stories.links import StoryLinks
 
 _MAX_TOPIC_NAME_CHARS = 80
 
@@ -575,143 +570,6 @@ class RunMeasuring(RunPart):
         series = self._context.series(self.name)
         runs = [run for run in series if run.status == "complete" or run.id == self.id]
         return Rows(variance_table(runs, Selection(**selection)), _VARIANCE_COLUMNS)
-
-    def analyse_profiles(
-        self,
-        *,
-        attribute: Names = (),
-        group: Names = (),
-        repeats: int | None = None,
-        permutations: int | None = None,
-        draws: int | None = None,
-        kernel: "Kernel" = "linear",
-        seed: int = 0,
-    ) -> "ProfileAnalysis":
-        """Test whether groups can be told apart by the profiles written for their names, by which
-        attributes and by which words (Siddique et al. 2024, section 6).
-
-        Args:
-            attribute: the attributes to use (none: all).
-            group: the groups to tell apart, by label such as "ARAB F" (none: all).
-            repeats: random 70/30 splits (None: 20).
-            permutations: permutations of the labels over names, for chance (None: 99).
-            draws: bootstrap draws for words (None: 500).
-            kernel: the support vector machine's, "linear" or "radial". The radial one takes
-                minutes; it gives what the paper has without religion.
-            seed: the random seed of all three.
-
-        Raises:
-            UsageError: the run has no profiles, or lacks an attribute or group.
-        """
-        from kgbias.profiles import analyse_profiles
-
-        profiles = records.profiles_of(self.stored)
-        options = {"repeats": repeats, "permutations": permutations, "draws": draws}
-        with self._context.working() as progress:
-            return analyse_profiles(
-                profiles,
-                attributes=as_names(attribute),
-                groups=as_names(group),
-                kernel=kernel,
-                seed=seed,
-                progress=progress,
-                **{name: value for name, value in options.items() if value is not None},
-            )
-
-    def story_links(
-        self,
-        *,
-        category: Names = (),
-        attribute: Names = (),
-        deals: int | None = None,
-        seed: int = 0,
-    ) -> "StoryLinks":
-        """Which attributes go with which groups in the run's stories: log-odds ratios with
-        intervals, exact tests, and how much is found when the groups are dealt
-        anew over the stories.
-
-        Args:
-            category: the categories to look at (none: all).
-            attribute: the attributes to look at (none: all).
-            deals: how often the groups are dealt anew (None: 199).
-            seed: the random seed of the deals.
-
-        Raises:
-            UsageError: the run has no stories, or lacks a category or attribute.
-        """
-        from kgbias.stories.links import DEFAULT_DEALS, find_links
-
-        config = self._record.config
-        with self._context.working() as progress:
-            return find_links(
-                records.stories_of(self.stored),
-                int(config["wordings"]),
-                reader=describe_reader(config),
-                categories=as_names(category),
-                attributes=as_names(attribute),
-                deals=DEFAULT_DEALS if deals is None else deals,
-                seed=seed,
-                progress=progress,
-            )
-
-    def profile_agreement(
-        self,
-        *,
-        apx: PathLike | None = None,
-        crawl: RunPart | str | None = None,
-        attribute: Names = (),
-        output: PathLike | None = None,
-        seed: int = 0,
-    ) -> list["ProfileAgreement"]:
-        """Compare the words that profiles tie to groups with those that a model finds probable of
-        their names, and those that it says when asked about the groups by name.
-
-        Args:
-            apx: an APX table, as written by `kgbias probe apx -o`.
-            crawl: a run whose groups, by any of their names, are those of the profiles, such as
-                "Arab women".
-            attribute: the attributes to use (none: all).
-            output: a folder for each comparison's figure (SVG, PDF, PNG) and LaTeX table.
-            seed: the random seed of the intervals and permutations.
-
-        Raises:
-            UsageError: nothing to compare with was given, or nothing is shared.
-        """
-        from kgbias.graph.profiles import labels_of, list_attributes
-        from kgbias.probe.apx import read_apx
-        from kgbias.profiles.agreement import compare_with_apx, compare_with_crawl, group_labels
-        from kgbias.profiles.words import word_shifts
-
-        if apx is None and crawl is None:
-            raise UsageError("say what to compare with: `apx`, `crawl` or both")
-        table = None if apx is None else read_apx(Path(apx))
-        crawl_run = None if crawl is None else self._context.find(crawl)
-        profiles = records.profiles_of(self.stored)
-        attributes = as_names(attribute) or list_attributes(profiles)
-        with self._context.working() as progress:
-            words = word_shifts(
-                profiles,
-                labels_of(profiles, "group"),
-                attributes,
-                shown=len(profiles),
-                draws=0,
-                progress=progress,
-            )
-        agreements = []
-        if table is not None:
-            agreements.append(compare_with_apx(words, table, source=str(apx), seed=seed))
-        if crawl_run is not None:
-            names = {g.id: (g.name, *g.variants) for g in crawl_run.groups}
-            labels = group_labels(profiles, names)
-            triples = list(select_statements(crawl_run).triples)
-            agreements.append(
-                compare_with_crawl(words, triples, labels, source=crawl_run.name, seed=seed)
-            )
-        if output is not None:
-            from kgbias.report.save import write_agreement
-
-            write_agreement(agreements, Path(output), self.name)
-        return agreements
 
 
 def load_scorers(

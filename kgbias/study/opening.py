@@ -14,7 +14,7 @@ from kgbias.models.base import Completer, ModelInfo, PromptForm, find_form
 from kgbias.models.budget import Prices, split_budget
 from kgbias.models.kinds import check_batch, check_completes
 from kgbias.models.server import ServerModel
-from kgbias.models.spec import KINDS, parse_spec
+from kgbias.models.spec import parse_spec
 from kgbias.parallel import Executor
 from kgbias.parameters import JudgeOptions, ModelOptions
 
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
     Models = Model | Sequence[Model]
 
 OPENING_OPTIONS = tuple(ScorerOptions.__annotations__)
-_BUILT_IN_READERS = ("rules", "model")  # of stories: no second model
 
 
 def spec_of(model: str | Completer, opening: Mapping[str, Any]) -> str:
@@ -184,38 +183,6 @@ _SERVER_FORMS: Mapping[str, PromptForm] = {
     "chat": "chat",
     "json": "chat",
 }  # profiles as JSON are messages
-
-
-def check_reader(reader: str, options: Mapping[str, Any]) -> None:
-    """Raise UsageError for prices, if a second model reads stories: its own are not known."""
-    money = [n for n in ("max_cost", "price_in", "price_out", "prices") if options.get(n)]
-    if reader not in _BUILT_IN_READERS and money:
-        raise UsageError(
-            f"`{money[0]}` counts one model's prices, and {reader} would read the stories of "
-            "another: limit `max_requests` or `max_tokens` instead"
-        )
-
-
-@contextmanager
-def open_reader(
-    reader: str, teller: Completer, options: Mapping[str, Any], progress: Progress
-) -> Iterator[Completer | None]:
-    """The second model that reads another's stories, opened with the same options if both are on
-    this machine or behind the same kind of server; None if rules or the teller itself read them.
-    Raises UsageError as `check_reader`."""
-    check_reader(reader, options)
-    if reader in _BUILT_IN_READERS:
-        yield None
-        return
-    teller_kind = teller.info.name.partition(":")[0]
-    same_kind = (
-        teller_kind in KINDS
-        and KINDS[teller_kind].completer == KINDS[parse_spec(reader).kind].completer
-    )
-    with open_completer(
-        reader, split_model_options(options)[0] if same_kind else {}, progress
-    ) as opened:
-        yield opened
 
 
 def open_spread_scorer(

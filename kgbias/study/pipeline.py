@@ -1,13 +1,10 @@
 """The whole way in one call: what it gives, and how large a crawl and its probes may be to end in
 time."""
 
-import csv
-import io
 import json
 import math
 import os
 import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -29,7 +26,6 @@ from kgbias.errors import (
 )
 from kgbias.evidence.names import MIN_NAMES, group_names
 from kgbias.graph.cache import CacheEntry
-from kgbias.graph.generation_run import Person
 from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.graph.types import Group
 from kgbias.io.files import sha256_of, write_text
@@ -41,7 +37,7 @@ from kgbias.models.base import Completer
 from kgbias.models.http import without_password
 from kgbias.models.spec import KINDS, is_on_server, loadable_spec, parse_spec, resolve
 from kgbias.parameters import as_names
-from kgbias.stories.config import load_story_pack
+from kgbias.study.kinds import RUN_KINDS, RunKind, Suggestion, import_function
 from kgbias.study.opening import split_model_options
 from kgbias.study.probing import BeliefOptions
 from kgbias.study.records import GroupRow
@@ -331,77 +327,50 @@ def _ask_choices(run: Run, model: str, limits: Mapping[str, Any]) -> str:
 
 
 MIN_DECLINED_SHARE = 0.5  # of the prompts declined: then there is better to ask than for sentences
-_PERSON_FORMS = ("one of the {}", "a young person, one of the {}", "an old person, one of the {}")
 
 
 def suggest_alternatives(
     run: Run, model: str, folder: Path, base_url: str | None
 ) -> tuple[str, ...]:
     """What to ask a model that declines most prompts about the groups of a run, as lines with the
-    calls or commands. Groups about which there are no people to tell stories of get a file of them
-    in the folder."""
-    from kgbias.pairs.config import load_pairs_pack
-
+    calls or commands of the methods that are there. Groups about which there are no people to tell
+    stories of get a file of them in the folder."""
     prompts = list_prompt_refusals(run.stored.generations())
     declined = sum(prompt.share >= MIN_DECLINED_SHARE for prompt in prompts)
     if 2 * declined <= len(prompts):
         return ()
-    groups = run.stored.groups
-    group_counts = Counter(g.category for g in groups)
-    known_counts = _count_known_groups(groups, load_story_pack().people)
-    story_categories = [
-        category for category, n in known_counts.items() if n == group_counts[category] > 1
-    ]
-    other_groups = [group for group in groups if group.category not in story_categories]
-    pair_categories = [
-        c for c, n in _count_known_groups(groups, load_pairs_pack().people).items() if n > 1
-    ]
-    store = run.stored.store.url
-    options = [] if base_url is None else ["--base-url", _told(base_url)]
-    options += [] if store == DEFAULT_STORE else ["--store", store]
-
-    def asked(method: str, command: str, **arguments: str | list[str]) -> str:
-        flags: list[str] = []
-        for name, value in arguments.items():
-            for one in as_names(value):
-                flags += [f"--{name}", one]
-        own = arguments if base_url is None else {"base_url": _told(base_url), **arguments}
-        named = [repr(model), *(f"{name}={value!r}" for name, value in own.items())]
-        call = f"study.{method}({', '.join(named)})"
-        shell = shlex.join(["kgbias", command, "--model", model, *options, *flags])
-        return f"  {how(call, shell)}"
-
     lines = [
         f"it declined {declined:,} of {len(prompts):,} prompts about these groups; such models "
         "mostly do as they are asked where nobody asks for an opinion:"
     ]
-    if story_categories:
-        lines.append(asked("write_stories", "stories", category=story_categories))
-    if pair_categories:
-        lines.append(asked("ask_pairs", "pairs", category=pair_categories))
-    if other_groups:
-        path = folder / "people.csv"
-        if not path.exists():  # or somebody has chosen better words
-            rows = [
-                (form.format(g.name), g.name, g.category)
-                for g in other_groups
-                for form in _PERSON_FORMS
-            ]
-            file = io.StringIO()
-            csv.writer(file, lineterminator="\n").writerows([("name", "group", "category"), *rows])
-            write_text(path, file.getvalue())
-        lines.append(asked("write_stories", "stories", people=str(path)))
-        lines.append(f"look first at the words for the people in {path}")
-    return tuple(lines)
+    for name, kind in RUN_KINDS.own_entries.items():
+        if not kind.suggest:
+            continue
+        for suggestion in import_function(name, kind.suggest)(run.stored.groups, folder):
+            lines.append(_word_call(run, name, kind, model, base_url, suggestion))
+            if suggestion.note:
+                lines.append(suggestion.note)
+    return tuple(lines) if len(lines) > 1 else ()
+
+
+def _word_call(
+    run: Run, name: str, kind: RunKind, model: str, base_url: str | None, suggestion: Suggestion
+) -> str:
+    """A suggestion as the call, or the command, that follows it."""
+    store = run.stored.store.url
+    flags = [] if base_url is None else ["--base-url", _told(base_url)]
+    flags += [] if store == DEFAULT_STORE else ["--store", store]
+    for option, value in suggestion.arguments.items():
+        for one in as_names(value):
+            flags += [f"--{option}", one]
+    address = {} if base_url is None else {"base_url": _told(base_url)}
+    named = [f"{option}={value!r}" for option, value in (address | suggestion.arguments).items()]
+    function = f"{name}.{kind.write.rpartition(':')[2]}"
+    call = f"{function}({', '.join(['study', repr(model), *named])})"
+    return f"  {how(call, shlex.join(['kgbias', name, '--model', model, *flags]))}"
 
 
 def _told(url: str) -> str:
     """A server's address as part of a command that is printed: a screen may be a log that others
     read, so one with a password, a query or a token is to be put in again."""
     return url if without_password(url) == url else "YOUR_URL"
-
-
-def _count_known_groups(groups: Sequence[Group], people: Sequence[Person]) -> Counter[str]:
-    """How many groups of each category are among the people of a pack."""
-    places = {(p.category, p.group) for p in people}
-    return Counter(g.category for g in groups if (g.category, g.name) in places)

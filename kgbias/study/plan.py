@@ -40,6 +40,7 @@ from kgbias.parameters import Names, as_names, describe_annotation, fits_annotat
 from kgbias.query import load_query, write_result
 from kgbias.stats.estimate import nan_to_none
 from kgbias.study.comparison import comparison_records
+from kgbias.study.kinds import RUN_KINDS, RunKind, import_function
 from kgbias.study.opening import OPENING_OPTIONS, ScorerOptions
 from kgbias.study.run import Run
 from kgbias.study.study import Study, open, price
@@ -47,25 +48,12 @@ from kgbias.study.study import Study, open, price
 if TYPE_CHECKING:
     from kgbias.crawl.plans import Price
     from kgbias.graph.generation_run import CostEstimate
-    from kgbias.profiles.write import ProfilesPrice
 
 
 Method = Callable[..., Any]
 
-STORY_FORMAT = "stereotales"  # of imports and exports: runs of stories alone have it
-_WRITING_METHODS: Mapping[str, tuple[Method, Method]] = {
-    "profiles": (Study.write_profiles, Study.price_profiles),
-    "stories": (Study.write_stories, Study.price_stories),
-    "pairs": (Study.ask_pairs, Study.price_pairs),
-}
-"""What makes a run by asking a model, besides crawls: how, and at what price."""
-ASKING_STEPS = (
-    *_WRITING_METHODS,
-    "probe",
-    "choose",
-    "associate",
-    "benchmark",
-)  # they name the models they ask
+_METHOD_STEPS = ("probe", "choose", "associate", "benchmark")
+"""The steps that name the models they ask, beside those that make runs."""
 _FILE_OPTIONS = (  # always
     "prices",
     "statements",
@@ -113,7 +101,8 @@ class Step:
 
     def __str__(self) -> str:
         about = as_names(self.options.get("model") or self.options.get("models") or ())
-        model_part = f" of {', '.join(about)}" if about and self.kind in ASKING_STEPS else ""
+        asks = self.kind in _METHOD_STEPS or self.kind in RUN_KINDS
+        model_part = f" of {', '.join(about)}" if about and asks else ""
         name = self.run or self.options.get("name") or ", ".join(self.runs)
         return f"{self.kind} {name}{model_part}".replace("  ", " ").rstrip()
 
@@ -258,24 +247,16 @@ def _query_step(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
     return Step("query", "", options, output / file)
 
 
-_KIND_STEPS: tuple[tuple[str, str, Method], ...] = (
-    ("links", "stories", Run.story_links),
-    ("results", "pairs", Run.pairs),
-)
-"""What says of one kind of run what only that kind has: the step, the kind, the method."""
 SAME_MODEL = "same"  # the model that the run asked
 _CRAWL_OPTIONS: Mapping[str, Any] = {
     "name": str,
     "repeat": int,
     **get_type_hints(BudgetedCrawlArguments),
 }
-_TABLES = ("crawl", "measure", "links", "results", "report", "figures")
+_TABLES = ("crawl", "measure", "report", "figures")
 _LISTS = (
     "crawls",
     "imports",
-    "profiles",
-    "stories",
-    "pairs",
     "probe",
     "choose",
     "associate",
@@ -350,16 +331,16 @@ class Plan:
         with withhold_keys(self.addresses):
             yield
 
-    def prices(self) -> "dict[str, Price | ProfilesPrice | CostEstimate]":
+    def prices(self) -> "dict[str, Price | CostEstimate]":
         """What each crawl (`kgbias.price`), and each set of profiles, stories or pairs will ask, by
         the run's name. Asks nothing."""
-        prices: dict[str, Price | ProfilesPrice | CostEstimate] = {}
+        prices: dict[str, Price | CostEstimate] = {}
         for step in self.steps:
             if step.kind == "crawl":
                 prices[step.run] = price(**step.options)
-            elif step.kind in _WRITING_METHODS:
-                with open(None) as study:
-                    prices[step.run] = _WRITING_METHODS[step.kind][1](study, **step.options)
+            elif step.kind in RUN_KINDS:
+                price_run = import_function(step.kind, RUN_KINDS[step.kind].price)
+                prices[step.run] = price_run(**step.options)
         return prices
 
 
@@ -373,21 +354,24 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     """
     path = Path(path)
     data = read_toml(path)
+    kinds = _usable_kinds(data)
+    tables = (*_TABLES, *(kind.findings for kind in kinds.values() if kind.findings))
+    lists = (*_LISTS, *kinds)
     entry_types: dict[str, type] = {
         **dict.fromkeys(("store", "output"), str),
-        **dict.fromkeys(_TABLES, dict),
-        **dict.fromkeys(_LISTS, list),
+        **dict.fromkeys(tables, dict),
+        **dict.fromkeys(lists, list),
     }
     for name, value in data.items():
         if name not in entry_types:
             raise DataError(f"{path}: {no_such('entry', name, entry_types)}")
-        entries = data[name] if name in _LISTS and isinstance(value, list) else []
+        entries = data[name] if name in lists and isinstance(value, list) else []
         if not isinstance(value, entry_types[name]) or not all(
             isinstance(e, dict) for e in entries
         ):
             form = "a text"
-            if name in (*_TABLES, *_LISTS):
-                form = f"tables, [[{name}]]" if name in _LISTS else f"a table, [{name}]"
+            if name in (*tables, *lists):
+                form = f"tables, [[{name}]]" if name in lists else f"a table, [{name}]"
             raise DataError(f"{path}: {name!r} must be {form}")
     base = path.parent
     store = data.get("store", "kgbias.db")
@@ -399,9 +383,7 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     names = [step.run for step in runs]
     if twice := [name for name in names if names.count(name) > 1]:
         raise DataError(f"{path}: two runs are called {twice[0]!r}: give one another `name`")
-    statement_runs = [
-        step.run for step in runs if step.kind != "pairs"
-    ]  # a run of pairs has no statements
+    statement_runs = [step.run for step in runs if _has_statements(step)]
     steps = (
         *runs,
         *_run_steps(path, data, runs, output),
@@ -418,6 +400,16 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     return Plan(
         path, store, steps, tuple(dict.fromkeys(addresses)), _files_outside(path, store, steps)
     )
+
+
+def _usable_kinds(data: Mapping[str, Any]) -> dict[str, RunKind]:
+    """Our methods' kinds of runs, and those of other packages that a file has."""
+    return {name: RUN_KINDS[name] for name in RUN_KINDS if RUN_KINDS.is_own(name) or name in data}
+
+
+def _has_statements(run: Step) -> bool:
+    """Whether the run that a step makes has statements, and not answers alone."""
+    return run.kind not in RUN_KINDS or RUN_KINDS[run.kind].has_statements
 
 
 def _addresses(steps: Sequence[Step]) -> tuple[str, ...]:
@@ -458,12 +450,13 @@ def _crawl_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
 
 
 def _writing_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
-    for kind, (method, _) in _WRITING_METHODS.items():
+    for kind, run_kind in _usable_kinds(data).items():
         for entry in data.get(kind, []):
             options = resolve_paths(path, entry)
             if not isinstance(model := options.pop("model", None), str):
                 raise DataError(f"{path}: each [[{kind}]] needs a `model`")
-            check_entry(path, f"[[{kind}]]", options, parameters_of(method))
+            write = import_function(kind, run_kind.write)
+            check_entry(path, f"[[{kind}]]", options, drop_names(parameters_of(write), "study"))
             name = str(options.pop("name", f"{_plain_name(model)}-{kind}"))
             yield Step(kind, name, {"model": model, **options})
 
@@ -478,31 +471,50 @@ def _import_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
 
 
 def _run_kind(run: Step) -> str:
-    """The kind of run that a step makes: a table of stories that is imported is one of stories."""
-    return "stories" if run.options.get("format") == STORY_FORMAT else run.kind
+    """The kind of run that a step makes: a format of an import may say of which."""
+    from kgbias.ingest import IMPORT_FORMATS
+
+    format = run.options.get("format") if run.kind == "import" else None
+    return IMPORT_FORMATS[format].run_kind if format in IMPORT_FORMATS else run.kind
+
+
+def _kind_of_export(options: Mapping[str, Any]) -> str:
+    """The only kind of run that has what an export writes; "" for any with statements."""
+    from kgbias.export import FORMATS
+
+    format = options.get("format")
+    return FORMATS[format].run_kind if format in FORMATS else ""
 
 
 def _run_steps(
     path: Path, data: Mapping[str, Any], runs: Sequence[Step], output: Path
 ) -> Iterator[Step]:
     """The steps on each run: measuring comes before probing and testing, writing last."""
-    for kind, run_kind, method in _KIND_STEPS:
-        if kind in data:
-            check_entry(path, f"[{kind}]", data[kind], parameters_of(method))
-            if not any(_run_kind(run) == run_kind for run in runs):
-                raise DataError(f"{path}: [{kind}] is about [[{run_kind}]], and there are none")
-    if runs and all(run.kind == "pairs" for run in runs):
-        for kind in _NEED_STATEMENTS:
-            if kind in data:
-                raise DataError(f"{path}: {kind!r} needs statements, and [[pairs]] have none")
+    kinds = _usable_kinds(data)
+    for name, kind in kinds.items():
+        if kind.findings in data:
+            find = import_function(name, kind.find)
+            allowed = drop_names(parameters_of(find), "run")
+            check_entry(path, f"[{kind.findings}]", data[kind.findings], allowed)
+            if not any(_run_kind(run) == name for run in runs):
+                raise DataError(
+                    f"{path}: [{kind.findings}] is about [[{name}]], and there are none"
+                )
+    if runs and not any(_has_statements(run) for run in runs):
+        for step in _NEED_STATEMENTS:
+            if step in data:
+                raise DataError(
+                    f"{path}: {step!r} needs statements, and [[{runs[0].kind}]] have none"
+                )
     for run in runs:
         run_model = str(run.options["model"]) if run.kind != "import" else ""
         folder = output / _plain_name(run.run)
-        for kind, run_kind, _ in _KIND_STEPS:
-            if kind in data and _run_kind(run) == run_kind:
-                yield Step(kind, run.run, resolve_paths(path, data[kind]), folder / f"{kind}.json")
-        if run.kind == "pairs":
-            _no_statements(path, data, run.run)
+        made_by = kinds.get(_run_kind(run))
+        if made_by is not None and made_by.findings in data:
+            options = resolve_paths(path, data[made_by.findings])
+            yield Step(made_by.findings, run.run, options, folder / f"{made_by.findings}.json")
+        if not _has_statements(run):
+            _refuse_without_statements(path, data, run)
             continue
         if "measure" in data:
             check_entry(path, "[measure]", data["measure"], parameters_of(Run.measure))
@@ -551,10 +563,13 @@ def _run_steps(
                 yield Step(kind, run.run, data[kind], folder / name)
         for entry in data.get("export", []):
             options, applies = _entry_options(path, "export", entry, run, Run.export)
-            if applies and options.get("format") == STORY_FORMAT and _run_kind(run) != "stories":
-                if "runs" in entry or not any(_run_kind(other) == "stories" for other in runs):
-                    raise DataError(f"{path}: {STORY_FORMAT} is of stories: {run.run!r} has none")
-                continue  # it is about the study's runs of stories
+            of_kind = _kind_of_export(options)
+            if applies and of_kind not in ("", _run_kind(run)):
+                if "runs" in entry or not any(_run_kind(other) == of_kind for other in runs):
+                    raise DataError(
+                        f"{path}: {options['format']} is of {of_kind}: {run.run!r} has none"
+                    )
+                continue  # it is about the study's runs of that kind
             if applies:
                 file = folder / str(options.pop("path", f"triples.{options.get('format', 'csv')}"))
                 _check_format(path, file, options.get("format"))
@@ -571,12 +586,14 @@ _STEPS_OF_LISTED_RUNS = (
 _NEED_STATEMENTS = ("measure", *_STEPS_OF_LISTED_RUNS, "report", "figures")
 
 
-def _no_statements(path: Path, data: Mapping[str, Any], run: str) -> None:
-    """Raise DataError if a step that needs statements names a run of pairs."""
+def _refuse_without_statements(path: Path, data: Mapping[str, Any], run: Step) -> None:
+    """Raise DataError if a step that needs statements names a run that has none."""
     for kind in _STEPS_OF_LISTED_RUNS:
         for entry in data.get(kind, []):
-            if run in as_names(entry.get("runs", ())):
-                raise DataError(f"{path}: [[{kind}]] needs statements: {run!r} is a run of pairs")
+            if run.run in as_names(entry.get("runs", ())):
+                raise DataError(
+                    f"{path}: [[{kind}]] needs statements: {run.run!r} is a run of {run.kind}"
+                )
 
 
 def _entry_options(
@@ -616,7 +633,8 @@ def _plain_name(text: str) -> str:
     return re.sub(r"[^\w.~-]+", "-", text).strip("-.") or "run"
 
 
-_RUN_MAKING_STEPS = ("crawl", "import", *_WRITING_METHODS)
+def _makes_run(step: Step) -> bool:
+    return step.kind in ("crawl", "import") or step.kind in RUN_KINDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -652,14 +670,14 @@ def carry_out(plan: Plan, progress: Progress | bool | None, keep_going: bool) ->
             with study.working() as display:
                 display.note(f"{number}/{len(plan.steps)}: {step}")
             try:
-                _ACTIONS[step.kind](study, step)
+                _action_of(step)(study, step)
             except Interrupted:
                 raise
             except KgbiasError as error:
                 if not keep_going:
                     raise
                 outcomes.append(StepOutcome(step, "failed", str(error)))
-                if step.kind in _RUN_MAKING_STEPS:
+                if _makes_run(step):
                     failed_runs.add(step.run)
             else:
                 outcomes.append(StepOutcome(step, "done"))
@@ -683,12 +701,14 @@ def _import(study: Study, step: Step) -> None:
 
 
 def _write_run(study: Study, step: Step) -> None:
-    _WRITING_METHODS[step.kind][0](study, name=step.run, **step.options)
+    write = import_function(step.kind, RUN_KINDS[step.kind].write)
+    write(study, name=step.run, **step.options)
 
 
 def _write_findings(study: Study, step: Step) -> None:
-    (method,) = (method for kind, _, method in _KIND_STEPS if kind == step.kind)
-    result = method(study.run(step.run), **step.options)
+    kinds = RUN_KINDS.usable_entries().items()
+    name, kind = next((name, kind) for name, kind in kinds if kind.findings == step.kind)
+    result = import_function(name, kind.find)(study.run(step.run), **step.options)
     _write_file(
         step, json.dumps(nan_to_none(result.as_dict()), ensure_ascii=False, indent=2) + "\n"
     )
@@ -757,7 +777,6 @@ def _write_file(step: Step, text: str) -> None:
 _ACTIONS: dict[str, Callable[[Study, Step], object]] = {
     "crawl": _crawl,
     "import": _import,
-    **{kind: _write_run for kind in _WRITING_METHODS},
     "measure": lambda study, step: _for_each_run(
         study, step, lambda run: run.measure(**step.options)
     ),
@@ -767,7 +786,6 @@ _ACTIONS: dict[str, Callable[[Study, Step], object]] = {
     ),
     "associate": lambda study, step: study.run(step.run).associate(**step.options),
     "evidence": _evidence,
-    **{kind: _write_findings for kind, _, _ in _KIND_STEPS},
     "compare": _run_compare,
     "benchmark": _run_benchmark,
     "query": _run_query,
@@ -775,6 +793,13 @@ _ACTIONS: dict[str, Callable[[Study, Step], object]] = {
     "figures": _figures,
     "export": _export,
 }
+
+
+def _action_of(step: Step) -> Callable[[Study, Step], object]:
+    """What carries a step out."""
+    if step.kind in _ACTIONS:
+        return _ACTIONS[step.kind]
+    return _write_run if step.kind in RUN_KINDS else _write_findings
 
 
 def _for_each_run(study: Study, step: Step, action: Callable[[Any], object]) -> None:
@@ -790,7 +815,7 @@ def _step_state(study: Study, step: Step) -> Literal["done", "begun", "left"]:
         run = study.run(step.run).stored
     except RunNotFound:
         return "left"
-    if step.kind in _RUN_MAKING_STEPS:
+    if _makes_run(step):
         runs = [r.stored for r in study.series(step.run)]
         has_all_runs = len(runs) >= step.options.get("repeat", 1)
         return "done" if has_all_runs and all(r.status == "complete" for r in runs) else "begun"

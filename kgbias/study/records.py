@@ -9,10 +9,8 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from kgbias.compare.refusals import list_retries
-from kgbias.errors import UsageError
 from kgbias.graph.cross_mentions import MentionIndex
 from kgbias.graph.labels import Label
-from kgbias.graph.profiles import Profile
 from kgbias.graph.selection import TRIPLE_COLUMNS, SelectedStatements, Selection, score_column
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -25,7 +23,6 @@ from kgbias.graph.types import (
 from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
 from kgbias.io.text import format_p_value, printable
-from kgbias.io.wording import how
 from kgbias.measures import (
     WITHHELD_PREFIX,
     Measure,
@@ -39,7 +36,6 @@ from kgbias.stats.estimate import Estimate, covered_variances
 
 if TYPE_CHECKING:
     from kgbias.measure.scorer_agreement import ScorerAgreement
-    from kgbias.pairs.config import PairAnswer
 
 VALUE_COLUMN = Column(
     "value",
@@ -556,154 +552,6 @@ def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
                 )
             )
     return Rows(rows, ChoiceRow)
-
-
-def profile_rows(run: StoredRun) -> Rows[Profile]:
-    """The profiles of a run, each with its group and a column for each attribute."""
-    from kgbias.graph.profiles import list_attributes
-    from kgbias.profiles.config import add_labels
-
-    names = {g.id: g.name for g in run.groups}
-    profiles = add_labels(run.profiles(), names)
-    attributes = list_attributes(profiles)
-    about = (
-        Column("name"),
-        Column("group", get=lambda profile: names.get(profile.group_id, "")),
-        Column("label", get=lambda profile: profile.labels.get("group", "")),
-        Column("ethnicity", get=lambda profile: profile.labels.get("ethnicity", "")),
-        Column("gender", get=lambda profile: profile.labels.get("gender", "")),
-    )
-    taken = {column.name for column in about}
-    return Rows(profiles, [*about, *(_attribute_column(a) for a in attributes if a not in taken)])
-
-
-def _attribute_column(attribute: str) -> Column:
-    """The values of an attribute, as a list."""
-    return Column(attribute, get=lambda profile: list(profile.values_of(attribute)))
-
-
-def profiles_of(run: StoredRun) -> list[Profile]:
-    """The profiles of a run. Raises UsageError if there are none."""
-    profiles = list(profile_rows(run))
-    if not profiles:
-        raise UsageError(
-            f"run {run.name!r} has no profiles: import some with `format` profiles, or write "
-            f"some with {how('study.write_profiles', 'kgbias profiles')}"
-        )
-    return profiles
-
-
-def stories_of(run: StoredRun) -> list[Profile]:
-    """The characters of a run's stories. Raises UsageError if it is not a run of stories."""
-    if run.record.kind != "stories":
-        tells = how("study.write_stories", "kgbias stories")
-        raise UsageError(f"run {run.name!r} has no stories: have some told with {tells}")
-    return run.profiles()
-
-
-@dataclass(frozen=True, slots=True)
-class StoryValue:
-    """Something that was read from a story: the attribute, its value, and the words of the story
-    that say so, with their place in characters from 0, the end excluded."""
-
-    attribute: str
-    value: str
-    words: str
-    begins: int
-    ends: int
-
-
-@dataclass(frozen=True, slots=True)
-class StoryRow:
-    """A story: whom the prompt asked for (`name`, of a `group` of a `category`), the text, whole,
-    and what was `read` from it, in order."""
-
-    category: str
-    group: str
-    name: str
-    text: str
-    read: tuple[StoryValue, ...]
-
-
-def story_rows(run: StoredRun) -> Rows[StoryRow]:
-    """The stories of a run, in its order, with what was read from each."""
-    from kgbias.stories.write import collect_stories
-
-    stories_of(run)
-    rows = []
-    for character, _, text in collect_stories(run):
-        attributes = tuple(
-            StoryValue(t.attribute, t.value, text[begins:ends], begins, ends)
-            for t in character.parts
-            for begins, ends in [(t.begins or 0, t.ends or 0)]
-        )
-        rows.append(
-            StoryRow(
-                character.labels["category"],
-                character.labels["group"],
-                character.name,
-                text,
-                attributes,
-            )
-        )
-    return Rows(rows, StoryRow)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRow:
-    """An answer of a run of pairs: the `request` by its name, about whom (`name`, of a `group` of a
-    `category`), how it was asked ("asked", "asked again", "with a greeting"), the prompt, how it
-    ended ("ok", "refused", "unparsable" if empty, "failed"), and the text, whole."""
-
-    request: str
-    category: str
-    group: str
-    name: str
-    how: str
-    prompt: str
-    outcome: str
-    text: str
-
-
-def answers_of(run: StoredRun) -> "list[tuple[PairAnswer, str]]":
-    """The answers of a run of pairs so far, each with its prompt. Raises UsageError if it is not
-    such a run."""
-    from kgbias.pairs.config import PairAnswer, stored_places
-
-    if run.record.kind != "pairs":
-        asks = how("study.ask_pairs", "kgbias pairs")
-        raise UsageError(f"run {run.name!r} has no pairs: ask some with {asks}")
-    generations = {
-        generation.path.rpartition("#")[0]: generation for generation in run.generations()
-    }
-    answers = run.store.answers([generation.answer_key for generation in generations.values()])
-    answered = []
-    for place in stored_places(run.config):
-        if generation := generations.get(place.path):
-            answer = answers.get(generation.answer_key)  # a failed one is not kept
-            text, truncated = (answer.text, answer.finish == "length") if answer else ("", False)
-            answered.append(
-                (PairAnswer(place, generation.outcome, text, truncated), generation.prompt)
-            )
-    return answered
-
-
-def answer_rows(run: StoredRun) -> Rows[AnswerRow]:
-    """The answers of a run of pairs, in its order."""
-    rows = [
-        AnswerRow(
-            a.place.wording.request,
-            a.place.person.category,
-            a.place.person.group,
-            a.place.person.name,
-            a.place.round_name,
-            prompt,
-            a.outcome,
-            a.text,
-        )
-        for a, prompt in answers_of(run)
-    ]
-    return Rows(rows, AnswerRow)
 
 
 TOTAL_ROW = "all"  # the last row

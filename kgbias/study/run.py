@@ -13,12 +13,11 @@ from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.models.base import Completer, PromptForm
-from kgbias.parameters import JudgeOptions, Names, PathLike, SelectionOptions, as_names
+from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
 from kgbias.study.context import Context
 from kgbias.study.measuring import RunMeasuring
-from kgbias.study.opening import open_prompter
 from kgbias.study.probing import RunProbing
-from kgbias.study.records import answers_of, label_rows, profiles_of
+from kgbias.study.records import label_rows
 from kgbias.study.review import Review
 from kgbias.study.run_contents import RunContents
 
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from kgbias.graph.prompting import LoggedPrompter
     from kgbias.io.templates import PromptTemplate
     from kgbias.measure.labelling import Labelling
-    from kgbias.pairs.compare import PairsResult
 
 DEFAULT_TOP_STATEMENTS = 20
 
@@ -414,72 +412,6 @@ class Run(RunContents, RunMeasuring, RunProbing):
                 selection=Selection(**selection),
                 progress=progress,
             )
-
-    def pairs(
-        self,
-        *,
-        measure: Names = (),
-        judge: str | Completer | None = None,
-        seed: int = 0,
-        **judging: Unpack[JudgeOptions],
-    ) -> "PairsResult":
-        """What swapping the group or the name changes in the answers of a run of pairs: paired
-        tests of each two groups of a category, and of changes that should not matter.
-
-        Args:
-            measure: words, refused, reading ease, regard, toxicity, likeness (none: all).
-            judge: a language model that grades the advice in each answer, from 1 (aim low) to 5,
-                without seeing the name or the group (None: it is not graded).
-            seed: the random seed of permutations, intervals and the judge.
-            judging: how to ask the judge; see `JudgeOptions`.
-
-        Raises:
-            UsageError: not a run of pairs or not in English, nothing to compare, or no such
-                measure.
-            MissingExtra: regard, toxicity and likeness need the extra `scorers`.
-        """
-        from kgbias.measure.scorers import require_english
-        from kgbias.pairs.answer_measures import model_advice
-        from kgbias.pairs.compare import compare_pairs
-
-        answers = [answered for answered, _ in answers_of(self.stored)]
-        require_english(self.stored, "the measures of pairs")
-        if judge is None and judging:
-            raise UsageError(f"`{next(iter(judging))}` needs a judge that is a language model")
-        with self._context.working() as progress, ExitStack() as opened:
-            advice = prompter = None
-            if judge is not None:
-                store = self.stored.store
-                prompter = opened.enter_context(
-                    open_prompter(judge, store, progress, seed, judging)
-                )
-                advice = model_advice(prompter, judging.get("prompts"))
-            return compare_pairs(
-                answers,
-                measures=as_names(measure),
-                advice=advice,
-                judge=prompter.name if prompter else "",
-                seed=seed,
-                progress=progress,
-            )
-
-    def profile_page(
-        self, path: PathLike = "profiles.html", *, name: Names = (), title: str | None = None
-    ) -> Path:
-        """Write the profiles as a page that works offline and shows those of two names side by
-        side. Returns its path.
-
-        Args:
-            path: the file.
-            name: the names to begin with, one or two (none: the first of two groups).
-            title: the page's title (None: the name of the run).
-        """
-        from kgbias.report.profiles import write_profile_page
-
-        write_profile_page(
-            self.stored, profiles_of(self.stored), Path(path), names=as_names(name), title=title
-        )
-        return Path(path)
 
 
 @contextmanager

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.profiles import Profile
 from kgbias.graph.selection import SelectedStatements, Selection, need_one_arm, select_statements
 from kgbias.graph.types import (
     CONTENT_WARNING,
@@ -31,11 +30,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
     from kgbias.crawl.crawler import CrawlResult
+    from kgbias.graph.generation_run import GenerationSummary
     from kgbias.ingest.import_run import ImportResult
     from kgbias.measure.scorer_agreement import ScorerAgreement
-    from kgbias.pairs.write import PairsSummary
-    from kgbias.profiles.write import ProfilesSummary
-    from kgbias.stories.write import StoriesSummary
 
 
 class RunContents(RunPart):
@@ -100,28 +97,12 @@ class RunContents(RunPart):
         return self._import_result
 
     @property
-    def profiles_summary(self) -> "ProfilesSummary":
-        """What the `Study.write_profiles` call that returned this run did. Raises UsageError for a
-        run opened by name."""
-        if self._profiles_summary is None:
-            raise UsageError(f"run {self.name!r} was not written in this session")
-        return self._profiles_summary
-
-    @property
-    def stories_summary(self) -> "StoriesSummary":
-        """What the `Study.write_stories` call that returned this run did. Raises UsageError for a
-        run opened by name."""
-        if self._stories_summary is None:
-            raise UsageError(f"run {self.name!r} was not told in this session")
-        return self._stories_summary
-
-    @property
-    def pairs_summary(self) -> "PairsSummary":
-        """What the `Study.ask_pairs` call that returned this run did. Raises UsageError for a run
-        opened by name."""
-        if self._pairs_summary is None:
-            raise UsageError(f"run {self.name!r} was not asked in this session")
-        return self._pairs_summary
+    def generation_summary(self) -> "GenerationSummary":
+        """What the call that made this run by asking a model did: stories, profiles, pairs. Raises
+        UsageError for a run opened by name."""
+        if self._generation_summary is None:
+            raise UsageError(f"run {self.name!r} was not made in this session")
+        return self._generation_summary
 
     # Contents
 
@@ -301,31 +282,6 @@ class RunContents(RunPart):
         """The topics of each category, with the statements about them (`about`), and how they were
         found and how far they can be trusted (`settings`)."""
         return self.stored.topics()
-
-    def profiles(self) -> Rows[Profile]:
-        """The characters written for given names, in the order of the run.
-
-        Frame columns: name, group (as in statements), what the name stands for (label, ethnicity,
-        gender), and a column for each attribute with its values as a list.
-        """
-        return records.profile_rows(self.stored)
-
-    def stories(self) -> Rows[records.StoryRow]:
-        """The stories of a run of stories, whole, each with what was read from it and where.
-
-        Frame columns: category, group, name, text, read (what was read, by attribute).
-        """
-        return records.story_rows(self.stored)
-
-    def answers(self) -> "Rows[records.AnswerRow] | Rows[records.GenerationRow]":
-        """The answers, whole, in the order of the run: of a run of pairs with whom they are about
-        (`AnswerRow`), of any other as `generations` gives them.
-
-        Frame columns: those of `generations`; of a run of pairs those of `AnswerRow`.
-        """
-        if self.kind == "pairs":
-            return records.answer_rows(self.stored)
-        return self.generations()
 
     def agreement(self, **selection: Unpack[SelectionOptions]) -> Rows["ScorerAgreement"]:
         """How far each two scorers of a measure agree on the statements that count

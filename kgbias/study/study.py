@@ -1,11 +1,11 @@
 """A study: a store of runs."""
 
 import html
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import BudgetedCrawlArguments, configure
@@ -18,14 +18,12 @@ from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.measures import MEASURES
 from kgbias.models.base import Completer
-from kgbias.models.base import PromptForm as AsText
 from kgbias.models.budget import split_budget
 from kgbias.models.kinds import ModelKind, list_model_kinds
 from kgbias.models.spec import KINDS, is_on_server, parse_spec
 from kgbias.models.spec import with_display_name as called_as
 from kgbias.packs import crawl_packs
-from kgbias.parameters import BudgetOptions, ModelOptions, Names, PathLike, check_options
-from kgbias.profiles.config import ProfileForm
+from kgbias.parameters import Names, PathLike, check_options
 from kgbias.study.calls import public_call
 from kgbias.study.comparison import StudyComparison
 from kgbias.study.context import Context
@@ -34,11 +32,9 @@ from kgbias.study.model_tests import StudyModelTests
 from kgbias.study.opening import (
     OPENING_OPTIONS,
     as_completer,
-    check_reader,
     load_gauge,
     load_judge,
     open_completer,
-    open_reader,
     open_text_scorer,
     settle_form,
     spec_of,
@@ -55,15 +51,8 @@ if TYPE_CHECKING:
     from kgbias.compare.paired_tests import PlannedPrompts
     from kgbias.crawl.plans import Price
     from kgbias.models.in_memory import InMemory
-    from kgbias.pairs.write import PairsPrice
-    from kgbias.profiles.write import ProfilesPrice
     from kgbias.query import NamedQuery
-    from kgbias.stories.config import StoryConfig
-    from kgbias.stories.write import StoriesPrice
     from kgbias.study.pipeline import AuditPrice, AuditResult
-
-
-SummaryT = TypeVar("SummaryT")
 
 
 def open(
@@ -116,9 +105,11 @@ def plugins() -> Rows[Plugin]:
     """What installed packages add to kgbias: measures, kinds of models, import and export formats,
     prompt packs (docs/how-to/extend.md), each with what is wrong with it, if anything. Imports all
     of them. Frame columns: adds, name, package, problem."""
+    from kgbias.calibrate.method_rows import CALIBRATION_ROWS
     from kgbias.export import FORMATS
     from kgbias.ingest import IMPORT_FORMATS
     from kgbias.report.parts import REPORT_PARTS
+    from kgbias.study.kinds import RUN_KINDS
 
     tables: tuple[PluginTable[Any], ...] = (
         MEASURES,
@@ -127,6 +118,8 @@ def plugins() -> Rows[Plugin]:
         FORMATS,
         crawl_packs(),
         REPORT_PARTS,
+        CALIBRATION_ROWS,
+        RUN_KINDS,
     )
     rows = [plugin for table in tables for plugin in table.list_plugins()]
     return Rows(rows, Plugin)
@@ -186,76 +179,6 @@ def _prompt_counts(config: CrawlConfig) -> "dict[Hashable, PlannedPrompts]":
         if step.prompts:
             counts[step.name,] = PlannedPrompts(step.name, step.prompts, config.answers)
     return counts
-
-
-class ProfileOptions(TypedDict, total=False):
-    """Whose profiles to write, and how to ask the model; see `Study.write_profiles`."""
-
-    names: Table | None
-    group: Names
-    limit: int | None
-    attribute: Names
-    prompts: str | Path | None
-    form: ProfileForm | None
-    samples: int | None
-    temperature: float | None
-    min_p: float | None
-    max_attempts: int | None
-    structured: bool | None
-    seed: int | None
-
-
-class ProfileCall(ProfileOptions, ModelOptions, total=False):
-    """Everything that decides a model's profiles."""
-
-
-class ProfileSpending(ProfileCall, BudgetOptions, total=False):
-    """The same, and what the call may spend."""
-
-
-class StoryOptions(TypedDict, total=False):
-    """Whom stories are about, and how to ask for them; see `Study.write_stories`."""
-
-    people: Table | None
-    category: Names
-    group: Names
-    seeds: Names
-    prompts: str | Path | None
-    form: AsText | None
-    reader: str | None
-    samples: int | None
-    temperature: float | None
-    min_p: float | None
-    seed: int | None
-
-
-class StoryCall(StoryOptions, ModelOptions, total=False):
-    """Everything that decides a model's stories."""
-
-
-class StorySpending(StoryCall, BudgetOptions, total=False):
-    """The same, and what the call may spend."""
-
-
-class PairsOptions(TypedDict, total=False):
-    """Which requests are made about whom, and how; see `Study.ask_pairs`."""
-
-    requests: Table | None
-    people: Table | None
-    request: Names
-    category: Names
-    group: Names
-    seeds: Names
-    prompts: str | Path | None
-    form: AsText | None
-    samples: int | None
-    temperature: float | None
-    min_p: float | None
-    seed: int | None
-
-
-class PairsSpending(PairsOptions, ModelOptions, BudgetOptions, total=False):
-    """The same, how the model is opened, and what the call may spend."""
 
 
 class Study(StudyComparison, StudyModelTests, StudyValidation):
@@ -737,208 +660,6 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 category=category_name,
             )
             return Run(self._context, imported.run, import_result=imported)
-
-    def write_profiles(
-        self,
-        model: str | Completer,
-        *,
-        name: str | None = None,
-        **options: Unpack[ProfileSpending],
-    ) -> Run:
-        """Ask a model for profiles of characters with given names, and put them into the graph.
-
-        The method is that of Siddique et al. 2024, section 6. Repeat the call to continue where it
-        stopped; nothing that was answered is asked again.
-
-        Args:
-            model: a spec, or a model opened by `kgbias.open_model`.
-            name: a name for the run (None: a descriptive one).
-            options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
-                `Study.crawl`); how to open a spec (`device`, `dtype` and `batch_size` for a local
-                model, `base_url`, `concurrency` and `timeout` for a server); whose profiles to
-                write: `names` ("globalbias", "reference" or a CSV file with the columns name and
-                group), only those of `group`, and the first `limit` of each group; which
-                `attribute` of the `prompts` to ask for; and how: `form` ("json", or "attributes"
-                one by one), `samples` of each name (3), `temperature` (1), `min_p`, `max_attempts`
-                (5), `structured` (a server follows the schema), `seed`.
-
-        Raises:
-            UsageError: an unknown name, a number out of range, parameters that exclude each other,
-                or a name (`called`) that another model of the store has.
-            RunConflict: `name` is taken by a run with other settings.
-            ModelError: the model cannot be loaded or reached.
-            Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
-        """
-        from kgbias.profiles.config import configure_profiles
-        from kgbias.profiles.write import write_profiles
-
-        forms = {"chat": "json", "completion": "attributes"}
-        call_options = check_options(options, ProfileSpending)
-        summary = self._write_run(
-            model, call_options, configure_profiles, write_profiles, name, "profiles", forms
-        )
-        return Run(self._context, summary.run, profiles_summary=summary)
-
-    def price_profiles(self, model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
-        """What `write_profiles` would ask with these parameters. Asks and opens nothing.
-
-        Args:
-            model: the spec of the model.
-            options: as for `write_profiles`.
-        """
-        from kgbias.profiles.config import configure_profiles
-        from kgbias.profiles.write import profiles_price
-
-        prices, asking = split_prices(check_options(options, ProfileSpending), model)
-        estimate = profiles_price(configure_profiles(model, **asking))
-        return replace(estimate, prices=prices)
-
-    def write_stories(
-        self,
-        model: str | Completer,
-        *,
-        name: str | None = None,
-        **options: Unpack[StorySpending],
-    ) -> Run:
-        """Ask a model for short stories about people of whom it is told one thing (a group, a trade
-        or a trait), read what it invents about them, and put both into the graph.
-
-        Repeat the call to continue where it stopped; nothing that was answered is asked again.
-
-        Args:
-            model: a spec, or a model opened by `kgbias.open_model`.
-            name: a name for the run (None: a descriptive one).
-            options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
-                `Study.crawl`); how to open a spec (`device`, `dtype` and `batch_size` for a local
-                model, `base_url`, `concurrency` and `timeout` for a server); whom to tell of:
-                `people` (a CSV file with the columns name, group and category; None: those of the
-                `prompts`), only those of a `category` or `group`; how: `form` ("chat" or
-                "completion"), `samples` of each person (8), `temperature`, `min_p`, `seed`; and
-                what reads the stories: `reader`, "rules" (the default), "model" (the same model, in
-                a second request) or another's spec, which is opened as `model` is if it is of the
-                same kind, and otherwise as its kind is by default.
-
-        Raises:
-            UsageError: an unknown name, a number out of range, or money to be counted with a second
-                model as the reader, whose prices are its own.
-            MissingExtra: spaCy and its English model, which read the stories, are not installed.
-            RunConflict: `name` is taken by a run with other settings.
-            ModelError: the model cannot be loaded or reached.
-            Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
-        """
-        from kgbias.stories.config import configure_stories
-        from kgbias.stories.write import write_stories
-
-        def write(config: "StoryConfig", completer: Completer, store: Store, **how: Any) -> Any:
-            progress = how["progress"]
-            with open_reader(config.reader, completer, options, progress) as opened:
-                if opened is not None:
-                    form = settle_form(opened, "", config.reading_form, None, progress)
-                    config = replace(config, reading_form=form or config.reading_form)
-                second_reader = opened and self._context.apply_display_name(opened)
-                return write_stories(config, completer, store, reader=second_reader, **how)
-
-        call_options = check_options(options, StorySpending)
-        summary = self._write_run(model, call_options, configure_stories, write, name, "stories")
-        return Run(self._context, summary.run, stories_summary=summary)
-
-    def price_stories(self, model: str, **options: Unpack[StorySpending]) -> "StoriesPrice":
-        """What `write_stories` would ask with these parameters. Asks and opens nothing.
-
-        Args:
-            model: the spec of the model.
-            options: as for `write_stories`.
-        """
-        from kgbias.stories.config import configure_stories
-        from kgbias.stories.write import stories_price
-
-        prices, asking = split_prices(check_options(options, StorySpending), model)
-        config = configure_stories(model, **asking)
-        check_reader(config.reader, options)
-        return replace(stories_price(config), prices=prices)
-
-    def ask_pairs(
-        self,
-        model: str | Completer,
-        *,
-        name: str | None = None,
-        **options: Unpack[PairsSpending],
-    ) -> Run:
-        """Make the same requests of a model with the group or the name in them swapped, and keep
-        the answers; `Run.pairs` says what the swap changed.
-
-        Each request is made three times about each person: as it is, again, and with a greeting.
-        Repeat the call to continue where it stopped; nothing that was answered is asked again.
-
-        Args:
-            model: a spec, or a model opened by `kgbias.open_model`.
-            name: a name for the run (None: a descriptive one).
-            options: what this call may spend, and how to open a spec (see `write_stories`); what to
-                ask: `requests` (a CSV file with the columns request and text, with {name} or
-                {group} in the text; None: those of the `prompts`), about whom: `people` (a CSV file
-                with the columns slot, name, group and category), only these of `request`,
-                `category` or `group`; and how: `form` ("chat" or "completion"), `samples` (1),
-                `temperature`, `min_p`, `seed`.
-
-        Raises:
-            UsageError: an unknown name, a number out of range, or a category with a single group.
-            DataError: a file with an empty cell, a text without a slot, or groups with different
-                numbers of people.
-            RunConflict: `name` is taken by a run with other settings.
-            ModelError: the model cannot be loaded or reached.
-            Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
-        """
-        from kgbias.pairs.config import configure_pairs
-        from kgbias.pairs.write import write_pairs
-
-        call_options = check_options(options, PairsSpending)
-        summary = self._write_run(model, call_options, configure_pairs, write_pairs, name, "pairs")
-        return Run(self._context, summary.run, pairs_summary=summary)
-
-    def price_pairs(self, model: str, **options: Unpack[PairsSpending]) -> "PairsPrice":
-        """What `ask_pairs` would ask with these parameters. Asks and opens nothing.
-
-        Args:
-            model: the spec of the model.
-            options: as for `ask_pairs`.
-        """
-        from kgbias.pairs.config import configure_pairs
-        from kgbias.pairs.write import pairs_price
-
-        prices, asking = split_prices(check_options(options, PairsSpending), model)
-        return replace(pairs_price(configure_pairs(model, **asking)), prices=prices)
-
-    def _write_run(
-        self,
-        model: str | Completer,
-        options: Mapping[str, Any],
-        make_config: Callable[..., Any],
-        write: Callable[..., SummaryT],
-        name: str | None,
-        kind: str,
-        forms: Mapping[str, str] = {"chat": "chat", "completion": "completion"},
-    ) -> SummaryT:
-        """What `write` makes of the configuration for a model with these options, within their
-        budget: a run of this kind, which calls messages and text as `forms` says."""
-        opening, call_options = split_model_options(options)
-        model = as_completer(model, None)
-        budget, asking = split_budget(call_options, spec := spec_of(model, opening))
-        config = make_config(spec, **asking)
-        with self.working() as progress, open_completer(model, opening, progress) as completer:
-            if asking.get("form") is None:
-                model_form = settle_form(
-                    completer, kind, "chat", self._context.existing_store, progress
-                )
-                if model_form is not None:
-                    config = make_config(spec, **{**asking, "form": forms[model_form]})
-            return write(
-                config,
-                self._context.apply_display_name(completer),
-                self._context.writable(),
-                name=name,
-                progress=progress,
-                budget=budget,
-            )
 
     # Questions
 

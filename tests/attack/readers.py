@@ -406,18 +406,18 @@ READERS = (
     ),
     Reader(
         "people of stories",
-        "kgbias.stories.config:read_people",
+        "kgbias.methods.stories.config:read_people",
         {"csv": b"name,group,category\na cook,Cooks,trade\n"},
     ),
     Reader("stories", "kgbias:open", {"jsonl": STORIES.encode()}, _read_stories),
     Reader(
         "requests of pairs",
-        "kgbias.pairs.config:read_requests",
+        "kgbias.methods.pairs.config:read_requests",
         {"csv": b"request,text\npay,What can {name} ask for?\n"},
     ),
     Reader(
         "people of pairs",
-        "kgbias.pairs.config:read_slot_people",
+        "kgbias.methods.pairs.config:read_slot_people",
         {"csv": b"slot,name,group,category\nname,Ann,Women,gender\nname,Tom,Men,gender\n"},
     ),
     Reader(

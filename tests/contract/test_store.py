@@ -92,7 +92,9 @@ def test_newest_run_and_unknown_runs(store: Store) -> None:
     store.record_round(pairs.id, "none", 0, [answered])
     assert store.find_run().name == "second"  # the newest that says something of a group
     assert store.find_run(kind="pairs").name == "later"
-    with pytest.raises(RunNotFound, match=r"has no run of stories: study.write_stories makes one"):
+    with pytest.raises(
+        RunNotFound, match=r"has no run of stories: kgbias.methods.stories makes one"
+    ):
         store.find_run(kind="stories")
     with pytest.raises(RunNotFound, match="choose from first, second, later"):
         store.find_run("third")

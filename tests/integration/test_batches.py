@@ -12,6 +12,7 @@ import kgbias
 from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Batch
+from kgbias.methods import profiles
 from tests.batch_server import SERVERS, Body, Plan, RequestOutcome, answer
 from tests.conftest import require_modules
 
@@ -340,7 +341,8 @@ def test_profiles_are_left_with_a_provider_too() -> None:
         return json.dumps({"name": "x", "hobbies": ["tea"]})
 
     with SERVERS["openai"](plan) as server, kgbias.open(None, progress=False) as study:
-        run = study.write_profiles(
+        run = profiles.write_profiles(
+            study,
             "openai:m",
             base_url=server.url,
             limit=1,
@@ -350,5 +352,5 @@ def test_profiles_are_left_with_a_provider_too() -> None:
             batch=True,
         )
         assert (
-            len(server.batches) == 2 and run.profiles_summary.asked_count == 3
+            len(server.batches) == 2 and run.generation_summary.asked_count == 3
         )  # a batch for each sample

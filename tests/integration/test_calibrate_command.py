@@ -14,11 +14,11 @@ from kgbias.calibrate.belief_rows import build_belief_rows as belief_rows
 from kgbias.calibrate.coverage import build_coverage_rows, count_false_positives
 from kgbias.calibrate.evidence_rows import build_evidence_rows as evidence_rows
 from kgbias.calibrate.label_rows import build_label_rows as label_rows
-from kgbias.calibrate.story_rows import PLANTED_SHARES, count_links
-from kgbias.calibrate.story_rows import build_story_rows as story_rows
 from kgbias.cli import cli
 from kgbias.graph.types import Run
 from kgbias.io.progress import SilentProgress
+from kgbias.methods.stories.calibration_rows import PLANTED_SHARES, count_links
+from kgbias.methods.stories.calibration_rows import build_story_rows as story_rows
 from kgbias.models.base import ModelInfo
 from kgbias.reference import load_truth
 from tests.conftest import require_modules

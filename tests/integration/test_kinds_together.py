@@ -13,6 +13,8 @@ pytest.importorskip("torch")
 
 import kgbias
 from kgbias.errors import KgbiasError
+from kgbias.methods import pairs, profiles
+from kgbias.methods import stories as story_calls
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
@@ -63,14 +65,19 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Any:
         opened.import_file(folder / "said.csv", name="import")
         opened.import_file(folder / "profiles.csv", format="profiles", name="profiles")
         once: dict[str, Any] = {"samples": 1, "form": "completion"}
-        opened.write_stories(
+        story_calls.write_stories(
+            opened,
             always("Anna was a kind nurse who lived in a town."),
             people=folder / "people.csv",
             name="stories",
             **once,
         )
-        opened.ask_pairs(
-            always("Dear all, they are kind."), people=folder / "fill.csv", name="pairs", **once
+        pairs.ask_pairs(
+            opened,
+            always("Dear all, they are kind."),
+            people=folder / "fill.csv",
+            name="pairs",
+            **once,
         )
         for kind in ("crawl", "another", "import", "profiles", "stories"):
             opened.run(kind).measure(topics=False)
@@ -109,8 +116,8 @@ ONE: dict[str, Callable[[Any, str, Path], Any]] = {
     "known": lambda s, run, _: s.run(run).match_stereotypes(),
     "ask": lambda s, run, _: s.run(run).ask("kind"),
     "structure": lambda s, run, _: s.run(run).structure(),
-    "links": lambda s, run, _: s.run(run).story_links(),
-    "profiles": lambda s, run, _: s.run(run).analyse_profiles(),
+    "links": lambda s, run, _: story_calls.find_links(s.run(run)),
+    "profiles": lambda s, run, _: profiles.analyse_profiles(s.run(run)),
     "cost": lambda s, run, _: s.run(run).cost(),
 }
 

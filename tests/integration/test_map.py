@@ -252,7 +252,7 @@ def test_who_declines_is_asked_otherwise(tmp_path: Path, monkeypatch: pytest.Mon
         }
         calls = study.map("openai:m", **asked).alternatives
         named = [line.strip().partition("(")[0] for line in calls if "(" in line]
-        assert named == ["study.ask_pairs", "study.write_stories"]
+        assert named == ["pairs.ask_pairs", "stories.write_stories"]
         with in_commands():
             found = study.map("openai:m", **asked)
         assert re.match(r"it declined \d+ of \d+ prompts about these groups", found.alternatives[0])

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 import kgbias
+from kgbias.methods import pairs, stories
+from kgbias.methods import profiles as profile_calls
 from tests.conftest import require_modules
 from tests.fault_server import Fault, FaultServer
 from tests.server_kinds import Body, error_body, error_reply, finish_sentence, without_waiting
@@ -40,9 +42,9 @@ def test_the_form_is_found_out_wherever_a_model_writes(takes: str, tmp_path: Pat
         def asks() -> list[kgbias.Run]:
             runs = [
                 study.crawl("openai:m", group=["Women", "Men"], iterations=0, **few),
-                study.write_stories("openai:m", group=["Women", "Men"], **few),
-                study.ask_pairs("openai:m", category="gender", request="pay", **few),
-                study.write_profiles("openai:m", group="Arab women", limit=1, **few),
+                stories.write_stories(study, "openai:m", group=["Women", "Men"], **few),
+                pairs.ask_pairs(study, "openai:m", category="gender", request="pay", **few),
+                profile_calls.write_profiles(study, "openai:m", group="Arab women", limit=1, **few),
             ]
             runs[0].choose("openai:m", sample=1, **few)
             return runs
@@ -54,6 +56,6 @@ def test_the_form_is_found_out_wherever_a_model_writes(takes: str, tmp_path: Pat
         (choosing,) = crawl.stored.choice_runs()
         assert dict(choosing.settings)["choice"].endswith(f":{takes}")
         before = len(server.bodies)
-        failed = sum(run.profiles_summary.failure_share for run in (profiles,))
+        failed = sum(run.generation_summary.failure_share for run in (profiles,))
         asks()
         assert len(server.bodies) - before == failed  # what was found is not found out again

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
+from kgbias.methods import profiles
 from kgbias.models.budget import Budget, Prices, Usage, read_prices
 from tests.conftest import require_modules
 
@@ -61,7 +62,7 @@ def test_who_takes_batches() -> None:
         with pytest.raises(UsageError, match="`batch` needs a provider that takes batches, and "):
             study.crawl("reference", group=["Tealanders"], samples=1, iterations=0, batch=True)
         with pytest.raises(UsageError, match="`batch` is for"):
-            study.price_profiles("google:m", limit=1, batch=True)
+            profiles.price_profiles("google:m", limit=1, batch=True)
 
 
 HOSTILE = [

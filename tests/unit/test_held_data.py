@@ -13,11 +13,11 @@ import kgbias
 from kgbias.associate.sets import parse_tests as word_sets
 from kgbias.crawl.seeds import seeds_in_memory
 from kgbias.errors import DataError, KgbiasError, UsageError
+from kgbias.methods.pairs.config import read_requests
+from kgbias.methods.pairs.config import read_slot_people as read_pairs_people
+from kgbias.methods.stories.config import read_people
 from kgbias.models.vectors import vectors_in_memory
-from kgbias.pairs.config import read_requests
-from kgbias.pairs.config import read_slot_people as read_pairs_people
 from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
-from kgbias.stories.config import read_people
 
 pd = pytest.importorskip("pandas")
 

@@ -63,8 +63,8 @@ PUBLIC = set(
 )
 STUDY = set(
     """
+    recorded_agreement
     context
-    ask_pairs
     associate
     associate_grid
     benchmark
@@ -87,10 +87,7 @@ STUDY = set(
     map
     map_price
     price
-    price_pairs
-    price_profiles
     price_scorers
-    price_stories
     probe_apx
     probe_sets
     query
@@ -106,20 +103,17 @@ STUDY = set(
     store
     url
     working
-    write_profiles
-    write_stories
     """.split()
 )
 STORE = {"backup", "compact", "delete", "push", "rename", "verify"}
 RUN = set(
     """
+    generation_summary
     context
     label
     labels
     read_labels
     agreement
-    answers
-    analyse_profiles
     refusals
     said_more
     arm_tests
@@ -158,16 +152,11 @@ RUN = set(
     merge
     model
     name
-    pairs_summary
-    pairs
     price_choices
     price_measure
     probe
     probe_models
     probes
-    profile_agreement
-    profile_page
-    profiles
     publish
     rater_agreement
     rename_topic
@@ -177,10 +166,7 @@ RUN = set(
     settings
     status
     stored
-    stories
     summarise
-    story_links
-    stories_summary
     structure
     summary
     compare_groups
@@ -189,7 +175,6 @@ RUN = set(
     topics
     triples
     variance
-    profiles_summary
     """.split()
 )
 

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.unit.test_profiles import profile
 
 from kgbias.benchmark import build_board
 from kgbias.benchmark.board import Board
@@ -25,8 +26,8 @@ from kgbias.evidence import ReplicationRate
 from kgbias.evidence.replication import _summarise_retries
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.types import ChosenEdge
+from kgbias.methods.profiles.words import word_shifts
 from kgbias.probe.choice.result import ChoiceShares
-from kgbias.profiles.words import word_shifts
 from kgbias.report.beliefs import draw_score_panels
 from kgbias.report.benchmark import render_benchmark
 from kgbias.report.multi_run import draw_forest, draw_rank_lines
@@ -36,7 +37,6 @@ from kgbias.stats.variance import CrossedVariances, VarianceComponents, note_nar
 from tests.conftest import require_modules
 from tests.unit import test_sofa_results as sofa
 from tests.unit.test_benchmark import outcome
-from tests.unit.test_profiles import profile
 from tests.unit.test_sofa_results import probed
 
 require_modules("matplotlib", "scipy")

@@ -27,10 +27,10 @@ from kgbias.crawl.seeds import (
 )
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.methods.pairs.config import configure_pairs
+from kgbias.methods.stories.config import configure_stories
 from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Budget
-from kgbias.pairs.config import configure_pairs
-from kgbias.stories.config import configure_stories
 from tests.hostile import HOSTILE_TEXTS
 from tests.scripted_model import ScriptedModel
 

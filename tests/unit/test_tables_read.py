@@ -32,13 +32,13 @@ from kgbias.io.reading import assume_encoding
 from kgbias.io.tables import as_text, read_sheet, read_table
 from kgbias.measure.labelled_sets import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
-from kgbias.pairs.config import read_requests
-from kgbias.pairs.config import read_slot_people as read_fillers
+from kgbias.methods.pairs.config import read_requests
+from kgbias.methods.pairs.config import read_slot_people as read_fillers
+from kgbias.methods.stories.config import read_people
 from kgbias.probe.benchmarks import read_crows_pairs, read_winogender
 from kgbias.probe.benchmarks.stereoset import read_examples
 from kgbias.probe.build import read_stereotypes as build_stereotypes
 from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
-from kgbias.stories.config import read_people
 
 Rows = list[dict[str, str]]
 
