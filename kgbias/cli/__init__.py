@@ -17,7 +17,7 @@ import click
 
 from kgbias.cli import crash
 from kgbias.cli.command import NAME_VALUE
-from kgbias.cli.commands import COMMANDS, import_command, list_sections
+from kgbias.cli.commands import COMMANDS, import_command, list_further, list_sections
 from kgbias.cli.settings import (
     CONFIG_VARIABLE,
     META_KEY,
@@ -85,10 +85,12 @@ class LazyCommandGroup(click.Group):
         return name, command, remaining
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The commands, in the order of the work."""
+        """The main way and the methods, a line each; of the other commands the names."""
         for title, commands in list_sections().items():
             with formatter.section(title):
                 formatter.write_dl(commands)
+        with formatter.section("Further commands, each with its own --help"):
+            formatter.write_dl(list_further())
         with formatter.section("Settings that commands share, for --set NAME=VALUE or kgbias.toml"):
             formatter.write_dl(
                 [

@@ -25,9 +25,11 @@ class CommandEntry:
     section: str = "Methods"
 
 
-# the core's commands: heading -> name -> the line in --help, in the order of the work
+_MAIN_WAY, _METHODS, _STRANGERS = "The main way", "Methods", "Of other packages"
+MAX_DESCRIBED = 25  # commands with a line on the first page; of the others it has the names
+# the core's commands: heading -> name -> its line, in the order of the work
 _SECTIONS = {
-    "The main way": {
+    _MAIN_WAY: {
         "map": "Crawl, measure, find beliefs, and write both pages.",
         "crawl": "Ask a model for stereotypes and keep them as a graph.",
         "measure": "Score a run's triples and compute group figures.",
@@ -39,30 +41,30 @@ _SECTIONS = {
         "figures": "Write a run's figures and tables for a paper.",
         "runs": "List the runs in a store.",
     },
-    "Explore and ask": {
+    _METHODS: {
+        "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
+        "benchmark": "Compare models on bias benchmarks.",
+        "known": "Compare what a run says with recorded stereotypes.",
+        "label": "Label statements by hand, to correct figures.",
+        "probe": "Ask which group a model finds likeliest (SoFa, APX).",
+        "sofa": "Build probes from a corpus of stereotypes, as SoFa did.",
+        "topics": "Show a run's topics, and name them by hand.",
+    },
+    "Ask and look": {
         "query": "Query the graph in Cypher.",
         "ask": "Ask a run a question in plain words; answers have sources.",
         "serve": "Serve runs for a browser or a team to explore.",
         "mcp": "Let agents read a store (Model Context Protocol).",
         "structure": "Find central nodes, communities and bridging objects.",
-        "topics": "Show a run's topics, and name them by hand.",
     },
-    "Other ways to get statements": {
+    "Get statements": {
         "import": "Make a run from a file of triples or profiles.",
         "run": "Carry out a study that a file declares.",
     },
-    "Probes, tests and benchmarks": {
-        "probe": "Ask which group a model finds likeliest (SoFa, APX).",
-        "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
-        "benchmark": "Compare models on bias benchmarks.",
-        "sofa": "Build probes from a corpus of stereotypes, as SoFa did.",
-        "known": "Compare what a run says with recorded stereotypes.",
-        "replicate": "Test again, with other names, what a model believes.",
+    "Check": {
         "calibrate": "Try the method on a model whose beliefs are known.",
-    },
-    "Scorers and people's labels": {
+        "replicate": "Test again, with other names, what a model believes.",
         "scorers": "List scorers, and how far each agrees with labels.",
-        "label": "Label statements by hand, to correct figures.",
         "review": "Restore or reject a run's answers by hand.",
         "merge": "Link a run's near-duplicates; this can be undone.",
     },
@@ -134,13 +136,26 @@ def import_command(name: str) -> Any:
 
 
 def list_sections() -> dict[str, list[tuple[str, str]]]:
-    """The commands by heading, each with its line in `kgbias --help`. Of other packages' commands,
-    which are not imported, the line says only whose they are."""
-    sections: dict[str, list[tuple[str, str]]] = {section: [] for section in _SECTIONS}
-    for name, entry in COMMANDS.own_entries.items():
-        sections.setdefault(entry.section, []).append((name, entry.help))
-    for name in COMMANDS:
-        if not COMMANDS.is_own(name):
-            line = f"Added by {COMMANDS.find_package(name)}."
-            sections.setdefault("Of other packages", []).append((name, line))
-    return {section: lines for section, lines in sections.items() if lines}
+    """The commands that the first page of the help describes, by heading: the main way, the
+    methods, and those of other packages. The latter are not imported, so that their line says only
+    whose they are."""
+    described = {_MAIN_WAY: _lines_of(_MAIN_WAY), _METHODS: sorted(_lines_of(_METHODS))}
+    strangers = [name for name in COMMANDS if not COMMANDS.is_own(name)]
+    if strangers:
+        described[_STRANGERS] = [(n, f"Added by {COMMANDS.find_package(n)}.") for n in strangers]
+    return described
+
+
+def list_further() -> list[tuple[str, str]]:
+    """All other commands: their heading, and their names."""
+    headings = dict.fromkeys(entry.section for entry in COMMANDS.own_entries.values())
+    return [
+        (heading, ", ".join(name for name, _ in _lines_of(heading)))
+        for heading in headings
+        if heading not in (_MAIN_WAY, _METHODS)
+    ]
+
+
+def _lines_of(section: str) -> list[tuple[str, str]]:
+    entries = COMMANDS.own_entries.items()
+    return [(name, entry.help) for name, entry in entries if entry.section == section]
