@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.unit.test_profiles import profile
 
 from kgbias.benchmark import build_board
 from kgbias.benchmark.board import Board
@@ -35,6 +34,7 @@ from kgbias.report.side_by_side import draw_panels
 from kgbias.stats.inference import Estimate
 from kgbias.stats.variance import CrossedVariances, VarianceComponents, note_narrow_intervals
 from tests.conftest import require_modules
+from tests.methods.profiles.test_profiles import profile
 from tests.unit import test_sofa_results as sofa
 from tests.unit.test_benchmark import outcome
 from tests.unit.test_sofa_results import probed

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.test_profiles import people
 
 import kgbias
 from kgbias.errors import UsageError
@@ -20,6 +19,7 @@ from kgbias.probe.apx import ApxTable
 from kgbias.report.run_data import RunData
 from kgbias.report.save import write_agreement
 from tests.report_data import shown_rows
+from tests.methods.profiles.test_profiles import people
 
 pytestmark = pytest.mark.integration
 
