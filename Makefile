@@ -61,8 +61,8 @@ test-versions: .venv/bin/uv
 
 # What is quick to know: no other process, no model, no browser (CONTRIBUTING.md has the rule).
 unit: .venv/.test
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/methods \
-	    --ignore-glob "tests/methods/*/integration" $(ARGS)
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder tests/unit tests/methods tests/backends \
+	    --ignore-glob "tests/*/*/integration" $(ARGS)
 
 lint: .venv/.test
 	$(BIN)/ruff check .

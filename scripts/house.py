@@ -103,7 +103,7 @@ def layers() -> list[list[str]]:
     """The layers, top first, from the line of docs/architecture.md that says which way imports
     run."""
     text = (ROOT / "docs" / "architecture.md").read_text("utf-8")
-    (line,) = re.findall(r"^    (methods > .+)$", text, re.MULTILINE)
+    (line,) = re.findall(r"^    (methods, backends > .+)$", text, re.MULTILINE)
     return [part.replace(" ", "").split(",") for part in line.split(">")]
 
 

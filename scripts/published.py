@@ -32,8 +32,8 @@ from kgbias.compare.sofa import measure_rank_agreements
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.graph.profiles import labels_of
-from kgbias.methods.profiles import LABEL_KINDS, list_profiles
-from kgbias.methods.profiles.analysis import encode
+from kgbias.methods.profiles import list_profiles
+from kgbias.methods.profiles.analysis import LABEL_KINDS, encode
 from kgbias.methods.profiles.classify import random_splits, run_trials
 from kgbias.models.vectors import load_vectors
 from kgbias.probe.benchmarks import read_bbq, read_crows_pairs, read_winogender

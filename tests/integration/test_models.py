@@ -29,9 +29,9 @@ from kgbias.models.local import LocalModel  # noqa: E402
 from kgbias.models.predict import FilledTemplate  # noqa: E402
 from kgbias.reference import weights_path as reference  # noqa: E402
 from tests import tiny  # noqa: E402
+from tests.backends.vllm.test_vllm import installed  # noqa: E402, F401
 from tests.scripted_model import ScriptedModel  # noqa: E402
 from tests.unit.test_probe_commands import refusal  # noqa: E402
-from tests.unit.test_vllm import installed  # noqa: E402, F401
 
 pytestmark = pytest.mark.integration
 
@@ -71,7 +71,9 @@ def test_what_is_no_spec_is_one_line_that_lists_the_kinds(opens: Any, text: str)
     message = str(error.value)
     assert message.startswith(f"no model {text!r}")
     assert "; choose from smollm2, reference, " in message
-    assert message.endswith("openai:ID, anthropic:ID, google:ID") and "\n" not in message
+    assert (
+        message.endswith("google:ID, vllm:ID-or-PATH, vllm:PATH:FILE.gguf") and "\n" not in message
+    )
 
 
 def test_a_revision_is_insisted_on(gpt2: Path) -> None:

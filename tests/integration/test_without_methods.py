@@ -1,4 +1,4 @@
-"""Without the folder of any one method, all else works, and one line says what is missing."""
+"""Without the folder of any one method or backend all else works, and a line says what lacks."""
 
 import os
 import subprocess
@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.methods import list_methods
 from tests.conftest import ROOT, sweep_params
 
 pytestmark = pytest.mark.integration
@@ -22,14 +21,22 @@ with kgbias.open("kgbias.db", progress=False) as study:
 """
 
 
+def list_rooms() -> list[str]:
+    """The methods and backends: "methods/rag"."""
+    folders = [ROOT / "kgbias" / name for name in ("methods", "backends")]
+    paths = [path for folder in folders for path in sorted(folder.iterdir())]
+    return [f"{p.parent.name}/{p.name}" for p in paths if (p / "__init__.py").is_file()]
+
+
 def make_copy(folder: Path, without: str) -> None:
-    """kgbias in a folder, without one of its methods; by links, as a copy takes long."""
+    """kgbias in a folder, without one of its methods or backends; by links, as a copy takes
+    long."""
     for name in ("prompts", "cypher"):
         (folder / name).symlink_to(ROOT / name)
-    for part in ("", "methods"):
+    for part in ("", "methods", "backends"):
         (folder / "kgbias" / part).mkdir()
         for path in (ROOT / "kgbias" / part).iterdir():
-            if path.name not in (without, "methods", "__pycache__"):
+            if path.name not in ("methods", "backends", "__pycache__", Path(without).name):
                 (folder / "kgbias" / part / path.name).symlink_to(path)
 
 
@@ -48,11 +55,11 @@ def start(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.parametrize("method", sweep_params(20, list_methods()))
-def test_a_method_can_be_taken_away(tmp_path: Path, method: str) -> None:
-    make_copy(tmp_path, method)
+@pytest.mark.parametrize("room", sweep_params(20, list_rooms()))
+def test_a_room_can_be_taken_away(tmp_path: Path, room: str) -> None:
+    make_copy(tmp_path, room)
     own_points = {
-        group: [name for name, value in points.items() if f".methods.{method}." in value]
+        group: [name for name, value in points.items() if f".{room.replace('/', '.')}." in value]
         for group, points in POINTS.items()
     }
     listed = run(tmp_path, "--help")
@@ -61,10 +68,10 @@ def test_a_method_can_be_taken_away(tmp_path: Path, method: str) -> None:
         called = run(tmp_path, command, "--help")
         assert called.returncode == 2
         (line,) = called.stderr.splitlines()
-        assert f"the folder kgbias/methods/{method} is missing" in line and command in line
+        assert f"the folder kgbias/{room} is missing" in line and command in line
     said = run(tmp_path, "plugins").stdout.splitlines()
     assert len(said) == sum(map(len, own_points.values()))
-    assert all(f"the folder kgbias/methods/{method} is missing" in line for line in said)
+    assert all(f"the folder kgbias/{room} is missing" in line for line in said)
     (tmp_path / "map.py").write_text(MAP)
     mapped = start(tmp_path, "map.py")
     assert mapped.returncode == 0, mapped.stderr
@@ -72,6 +79,6 @@ def test_a_method_can_be_taken_away(tmp_path: Path, method: str) -> None:
 
 
 def test_the_copy_is_what_runs(tmp_path: Path) -> None:
-    make_copy(tmp_path, list_methods()[0])
+    make_copy(tmp_path, list_rooms()[0])
     shown = start(tmp_path, "-c", "import kgbias; print(kgbias.__file__)")
     assert shown.stdout.strip() == str(tmp_path / "kgbias" / "__init__.py")

@@ -42,7 +42,7 @@ def test_every_load_says_that_no_code_of_a_model_runs() -> None:
     assert {path.name for path, *_ in loads} == {
         "pretrained.py",
         "sentence_transformers.py",
-        "vllm_engine.py",
+        "engine.py",
     }
     for path, node, name in loads:
         given = {k.arg: k.value for k in node.keywords}

@@ -21,7 +21,7 @@ APART = (
     "publish",
     "explore",
     "export",
-    "models/vllm_engine.py",
+    "backends/vllm/engine.py",
     "study/pipeline.py",
     "methods/attribution/word_maps.py",
 )

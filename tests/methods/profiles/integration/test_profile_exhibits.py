@@ -11,9 +11,16 @@ import kgbias
 from kgbias.errors import UsageError
 from kgbias.graph.types import TripleView
 from kgbias.methods import profiles as profile_calls
-from kgbias.methods.profiles import compare_with_apx, compare_with_crawl
-from kgbias.methods.profiles.agreement import group_labels
-from kgbias.methods.profiles.report_part import profile_exhibits, write_profile_page
+from kgbias.methods.profiles.agreement import (
+    compare_with_apx,
+    compare_with_crawl,
+    group_labels,
+)
+from kgbias.methods.profiles.report_part import (
+    profile_exhibits,
+    write_agreement,
+    write_profile_page,
+)
 from kgbias.methods.profiles.words import word_shifts
 from kgbias.probe.apx import ApxTable
 from kgbias.report.run_data import RunData

@@ -7,8 +7,8 @@ import pytest
 
 import kgbias
 from kgbias.graph.profiles import Profile, labels_of
-from kgbias.methods.profiles import LABEL_KINDS, list_profiles
-from kgbias.methods.profiles.analysis import encode
+from kgbias.methods.profiles import list_profiles
+from kgbias.methods.profiles.analysis import LABEL_KINDS, encode
 from kgbias.methods.profiles.classify import KERNELS, random_splits, run_trials
 from kgbias.methods.profiles.words import top_words, word_shifts
 from tests.conftest import ROOT

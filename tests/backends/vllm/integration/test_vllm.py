@@ -168,7 +168,7 @@ def answers(store: Path) -> int:
 def test_the_stub_of_the_unit_tests_is_like_the_engine() -> None:
     from vllm import LLMEngine
 
-    from tests.unit.test_vllm import Stub
+    from tests.backends.vllm.test_vllm import Stub
 
     for name in ("add_request", "step", "abort_request"):
         real = list(inspect.signature(getattr(LLMEngine, name)).parameters)

