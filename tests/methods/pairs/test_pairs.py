@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from kgbias.cli.pairs import _print_results
 
 from kgbias.errors import DataError, UsageError
 from kgbias.methods.pairs.answer_measures import (
@@ -17,11 +16,12 @@ from kgbias.methods.pairs.answer_measures import (
     reading_ease,
     repeats_sentence,
 )
+from kgbias.methods.pairs.command import _print_results
 from kgbias.methods.pairs.compare import (
     SIGNIFICANCE_LEVEL,
     Likeness,
     PairsResult,
-    compare_pairs,
+    compare_answers,
     coupling_p_value,
     name_swap_p_value,
 )
@@ -200,14 +200,14 @@ MEASURES = {"measures": ("words", "refused", "reading ease")}
 
 def test_what_is_found_and_what_is_bound_to_one_name() -> None:
     rng = np.random.default_rng(1)
-    found = compare_pairs(simulated(rng, shorter=8), **MEASURES)
+    found = compare_answers(simulated(rng, shorter=8), **MEASURES)
     words = found.differences[0]
     assert (
         words.verdict == "differs"
         and 6 < words.difference < 10
         and words.least <= SIGNIFICANCE_LEVEL
     )
-    found = compare_pairs(simulated(rng, by_name=(30, 0, 0, 0)), **MEASURES)
+    found = compare_answers(simulated(rng, by_name=(30, 0, 0, 0)), **MEASURES)
     words = found.differences[0]
     assert words.q_value <= SIGNIFICANCE_LEVEL and words.verdict not in ("", "differs")
 
@@ -215,7 +215,7 @@ def test_what_is_found_and_what_is_bound_to_one_name() -> None:
 def test_two_names_are_not_the_group() -> None:
     """Two of four names are unlike the others: found without any one of them, and yet t is
     (12, 12, 2, 2), 2.4 with three degrees of freedom."""
-    found = compare_pairs(simulated(np.random.default_rng(1), by_name=(12, 12, 2, 2)), **MEASURES)
+    found = compare_answers(simulated(np.random.default_rng(1), by_name=(12, 12, 2, 2)), **MEASURES)
     words = found.differences[0]
     assert words.least <= SIGNIFICANCE_LEVEL and words.verdict == "may be the names"
 
@@ -223,7 +223,7 @@ def test_two_names_are_not_the_group() -> None:
 def test_names_that_pull_apart_do_not_cancel() -> None:
     """Two of a group's names make answers longer than the name beside them, by 12 words each, once
     as the first of the two and once as the second."""
-    found = compare_pairs(simulated(np.random.default_rng(4), by_name=(12, 0, 0, 12)), **MEASURES)
+    found = compare_answers(simulated(np.random.default_rng(4), by_name=(12, 0, 0, 12)), **MEASURES)
     floor = {(f.change, f.measure): f for f in found.floor}
     names = floor["another name", "words"]
     assert names.found and 3 < names.difference < 6  # of 12, 12, 0 and 0: sqrt(2 x 12 x 12) / 4
@@ -233,14 +233,14 @@ def test_names_that_pull_apart_do_not_cancel() -> None:
 def test_what_is_compared_where_one_group_is_refused() -> None:
     """The rest then holds for what both were answered, whichever measures are asked for."""
     rng = np.random.default_rng(5)
-    found = compare_pairs(simulated(rng, declined=0.6), measures=("words",))
+    found = compare_answers(simulated(rng, declined=0.6), measures=("words",))
     (words,) = found.differences
     (refused,) = found.declined
     assert words.conditional and not refused.conditional and refused.difference < 0
     assert words.units + words.left_out == 32 and words.only_first > words.only_second
     assert words.only_first + words.only_second <= words.left_out
     json.dumps(found.as_dict(), allow_nan=False)
-    found = compare_pairs(simulated(rng), measures=("words",))
+    found = compare_answers(simulated(rng), measures=("words",))
     assert not found.declined and not found.differences[0].conditional
     assert found.differences[0].left_out
 
@@ -258,7 +258,7 @@ def test_a_group_that_is_refused_in_some_samples() -> None:
         )
         for a, no in zip(answers, declined, strict=True)
     ]
-    found = compare_pairs([*answers, *more], measures=("words",))
+    found = compare_answers([*answers, *more], measures=("words",))
     assert found.declined and not found.differences[0].left_out
     assert found.differences[0].conditional and not found.declined[0].conditional
 
@@ -269,13 +269,13 @@ def test_a_floor_that_is_not_quiet_takes_the_verdict() -> None:
         replace(a, text=a.text + " word" * 40) if a.place.round_name == "with a greeting" else a
         for a in simulated(np.random.default_rng(2), shorter=6)
     ]
-    words = compare_pairs(answers, **MEASURES).differences[0]
+    words = compare_answers(answers, **MEASURES).differences[0]
     assert words.q_value <= SIGNIFICANCE_LEVEL and words.verdict == "no more than with a greeting"
 
 
 def test_how_often_something_is_found_where_there_is_nothing() -> None:
     rng = np.random.default_rng(3)
-    runs = [compare_pairs(simulated(rng), **MEASURES, permutations=199) for _ in range(10)]
+    runs = [compare_answers(simulated(rng), **MEASURES, permutations=199) for _ in range(10)]
     assert (
         sum(bool(run.shown_differences) for run in runs) <= 3
     )  # binomial(10, 0.05): 4 or more in 0.1%

@@ -18,8 +18,8 @@ from kgbias.methods import stories as story_calls
 from kgbias.methods.stories import stereotales
 from kgbias.methods.stories.config import configure_stories, load_story_pack, read_people
 from kgbias.methods.stories.links import BOUND, GOES, find_links
+from kgbias.methods.stories.second_reader import open_reader
 from kgbias.models.base import ModelInfo
-from kgbias.study.opening import open_reader
 from tests.conftest import require_modules
 
 
