@@ -32,8 +32,8 @@ from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import format_number
-from kgbias.stats.estimate import Estimate
 from kgbias.methods import pairs as pair_calls
+from kgbias.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from kgbias.methods.pairs.compare import Likeness, PairDifference, PairFloor, PairsResult

@@ -28,9 +28,9 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import keep_applicable, setting, settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column
-from kgbias.stats.estimate import Estimate
 from kgbias.methods import stories as story_calls
 from kgbias.methods.stories.write import StoriesSummary
+from kgbias.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from kgbias.methods.stories.links import StoryLinks
@@ -183,7 +183,9 @@ def links(run_name: str | None, store_url: str, **options: Any) -> Output:
     floor is how many such links are found when the groups are dealt anew over the stories.
     """
     with kgbias.open(store_url, progress=True) as study:
-        story_links = story_calls.find_links(study.run(run_name, kind="stories"), **drop_unset(**options))
+        story_links = story_calls.find_links(
+            study.run(run_name, kind="stories"), **drop_unset(**options)
+        )
     return Output(story_links, lambda: _print_links(story_links))
 
 

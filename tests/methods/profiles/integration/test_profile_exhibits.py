@@ -24,9 +24,8 @@ from kgbias.methods.profiles.report_part import (
 from kgbias.methods.profiles.words import word_shifts
 from kgbias.probe.apx import ApxTable
 from kgbias.report.run_data import RunData
-from kgbias.report.save import write_agreement
-from tests.report_data import shown_rows
 from tests.methods.profiles.test_profiles import people
+from tests.report_data import shown_rows
 
 pytestmark = pytest.mark.integration
 
