@@ -474,7 +474,7 @@ def _run_kind(run: Step) -> str:
     """The kind of run that a step makes: a format of an import may say of which."""
     from kgbias.ingest import IMPORT_FORMATS
 
-    format = run.options.get("format") if run.kind == "import" else None
+    format = str(run.options.get("format", "")) if run.kind == "import" else ""
     return IMPORT_FORMATS[format].run_kind if format in IMPORT_FORMATS else run.kind
 
 
@@ -482,7 +482,7 @@ def _kind_of_export(options: Mapping[str, Any]) -> str:
     """The only kind of run that has what an export writes; "" for any with statements."""
     from kgbias.export import FORMATS
 
-    format = options.get("format")
+    format = str(options.get("format", ""))
     return FORMATS[format].run_kind if format in FORMATS else ""
 
 
@@ -491,15 +491,14 @@ def _run_steps(
 ) -> Iterator[Step]:
     """The steps on each run: measuring comes before probing and testing, writing last."""
     kinds = _usable_kinds(data)
-    for name, kind in kinds.items():
-        if kind.findings in data:
-            find = import_function(name, kind.find)
+    for name, run_kind in kinds.items():
+        findings = run_kind.findings
+        if findings in data:
+            find = import_function(name, run_kind.find)
             allowed = drop_names(parameters_of(find), "run")
-            check_entry(path, f"[{kind.findings}]", data[kind.findings], allowed)
+            check_entry(path, f"[{findings}]", data[findings], allowed)
             if not any(_run_kind(run) == name for run in runs):
-                raise DataError(
-                    f"{path}: [{kind.findings}] is about [[{name}]], and there are none"
-                )
+                raise DataError(f"{path}: [{findings}] is about [[{name}]], and there are none")
     if runs and not any(_has_statements(run) for run in runs):
         for step in _NEED_STATEMENTS:
             if step in data:

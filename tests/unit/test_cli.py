@@ -404,4 +404,4 @@ def test_a_command_that_is_given_nothing_shows_its_help(
     assert ended.value.code == 2
     out, err = capsys.readouterr()
     assert not out and "Error" not in err
-    assert "\nOptions:\n  " in err and ("\nCommands:\n  " in err or "\nMaintain:\n  " in err)
+    assert "\nOptions:\n  " in err and ("\nCommands:\n  " in err or "\nMethods:\n  " in err)

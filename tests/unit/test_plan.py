@@ -387,12 +387,12 @@ def test_stories_and_pairs_are_runs_of_a_study(tmp_path: Path) -> None:
     (tmp_path / "requests.csv").write_text("request,text\npay,What should {name} ask for?\n")
     plan = declared(tmp_path, TOLD)
     assert [str(step) for step in plan.steps] == [
-        "stories openai-m-stories of openai:m",
         "pairs asked of openai:m",
+        "stories openai-m-stories of openai:m",
+        "results asked",
         "links openai-m-stories",
         "measure openai-m-stories",
         "evidence openai-m-stories",
-        "results asked",
     ]
     steps = {step.kind: step for step in plan.steps}
     assert steps["stories"].options["people"] == str(tmp_path / "people.csv")

@@ -97,7 +97,7 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         (tmp_path / "t.csv").write_text("group,predicate,object\na,b,c\n", encoding="utf-8")
         run = study.import_file(tmp_path / "t.csv")
-        with pytest.raises(UsageError, match=r"have some told with study\.write_stories"):
+        with pytest.raises(UsageError, match=r"have some told with stories\.write_stories"):
             story_calls.find_links(run)
 
 
