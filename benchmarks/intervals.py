@@ -23,6 +23,7 @@ from kgbias.stats.designs import Design
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Sample, bootstrap, clustered_mean, mean, proportion, total
 from kgbias.stats.keyness import FeatureTable, log_odds_ratio, measure_keyness
+from kgbias.stats.units import UnitSums, ratio_of_sums
 
 Rng = np.random.Generator
 DrawOnce = Callable[[Rng], tuple[Estimate, float]]
@@ -77,6 +78,44 @@ def regard_kinds() -> Iterator[FigureKind]:
                 return bootstrap(sample, mean, draws=300), p[0] - p[2]
 
             yield FigureKind("mean regard", f"{n} statements, {p[0]:.0%} positive", once)
+
+
+def prompt_kinds() -> Iterator[FigureKind]:
+    """Mean regard by prompts of three wordings, whose statements repeat one of them or do not."""
+    for number, size in ((10, 3), (20, 2), (30, 4)):
+        for p in ((0.9, 0.05, 0.05), (0.5, 0.3, 0.2)):
+
+            def once(
+                rng: Rng, n: int = number, s: int = size, p: tuple[float, ...] = p
+            ) -> tuple[Estimate, float]:
+                repeated = rng.choice([1.0, 0.0, -1.0], n, p=p)[:, None]
+                own = rng.choice([1.0, 0.0, -1.0], (n, s), p=p)
+                values = np.where(rng.random((n, s)) < 0.3, repeated, own).ravel()
+                design = Design(np.repeat(np.arange(n), s), np.arange(n) * 3 // n)
+                counts = np.ones(n * s, dtype=np.int64)
+                sample = Sample(values, counts, design, np.arange(n * s), signs=SIGNS)
+                return bootstrap(sample, mean, draws=300), p[0] - p[2]
+
+            setting = f"{number} prompts of {size}, {p[0]:.0%} positive"
+            yield FigureKind("mean regard by prompts", setting, once)
+
+
+def benchmark_kinds() -> Iterator[FigureKind]:
+    """A share of a benchmark over terms of twelve items; terms differ."""
+    for units in (5, 10, 20, 30):
+        for p, alike in ((0.5, 0.14), (0.9, 0.14), (0.9, 0.04), (0.7, 0.25)):
+
+            def once(
+                rng: Rng, units: int = units, p: float = p, alike: float = alike
+            ) -> tuple[Estimate, float]:
+                shares = 100 * draw_clusters(rng, p, alike, units, 12).mean(axis=1)
+                columns = np.column_stack([np.ones(units), shares])
+                names = tuple(map(str, range(units)))
+                trials = np.full(units, 12.0)
+                sums = UnitSums(names, columns, ratio_of_sums, bounds=(0, 100), trials=trials)
+                return sums.estimate(draws=300), 100 * p
+
+            yield FigureKind("share of a benchmark", f"{units} terms of 12, {p:.0%}, {alike}", once)
 
 
 def topic_kinds() -> Iterator[FigureKind]:
@@ -236,12 +275,14 @@ def pair_kinds() -> Iterator[FigureKind]:
 KINDS = (
     count_kinds,
     regard_kinds,
+    prompt_kinds,
     topic_kinds,
     entropy_kinds,
     link_kinds,
     content_kinds,
     kappa_kinds,
     icat_kinds,
+    benchmark_kinds,
     known_kinds,
     pair_kinds,
 )

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.stats.designs import Design, Places, Resamples, StudentScale, resample
+from kgbias.stats.designs import NORMAL_95, Design, Places, Resamples, StudentScale, resample
 from kgbias.stats.estimate import Estimate as Estimate
 from kgbias.stats.estimate import Interval
 
@@ -233,7 +233,26 @@ def bootstrap(
     ]
     tail = (1 - level) / 2
     low, high = np.quantile(np.concatenate(replicates), [tail, 1 - tail])
-    return _clip_to_possible(sample, statistic, Estimate(value, float(low), float(high), n))
+    widening = few_units_widening(n) if _is_mean(statistic) else 1.0
+    ends = value - (value - float(low)) * widening, value + (float(high) - value) * widening
+    return _clip_to_possible(sample, statistic, Estimate(value, *ends, n))
+
+
+def _is_mean(statistic: Callable[..., Values] | Statistic) -> bool:
+    return isinstance(statistic, Statistic) and statistic.is_mean
+
+
+MAX_WIDENED_UNITS = 50
+"""Units up to which an interval is widened; for more, it would be by less than 4%."""
+
+
+def few_units_widening(units: int) -> float:
+    """By how much percentiles of resamples of few units must be moved out: resamples vary too
+    little, and their percentiles are those of a normal distribution where few units need Student's
+    (Hesterberg 2015, What Teachers Should Know About the Bootstrap, section 5.3)."""
+    if not 1 < units <= MAX_WIDENED_UNITS:
+        return 1.0
+    return student_quantile(0.975, units - 1) * math.sqrt(units / (units - 1)) / NORMAL_95
 
 
 def _bootstrap_count(sample: Sample, draws: int, level: float, seed: int) -> Estimate:
@@ -253,7 +272,7 @@ def _bootstrap_count(sample: Sample, draws: int, level: float, seed: int) -> Est
     variance = resample_statistic(sample, total, draws, rng).variance(rng) / places**2
     share = count / places
     variance = max(variance, share * (1 - share) / places)  # never less than of independent places
-    low, high = _share_interval(share, variance, clusters, max(1, clusters - strata), level)
+    low, high = share_interval(share, variance, clusters, max(1, clusters - strata), level)
     return Estimate(count, low * places, high * places, sample.n)
 
 
@@ -324,16 +343,18 @@ def clustered_proportion(
     cluster_places = [places[cluster] for cluster in clusters]
     if np.isin(observed, (0.0, 1.0)).all():
         successes = np.bincount(cluster_places, observed)
-        low, high = _beta_binomial_interval(successes, np.bincount(cluster_places), level)
+        low, high = beta_binomial_interval(successes, np.bincount(cluster_places), level)
         return Estimate(share, min(low, share), max(high, share), n)
     variance = _clustered_variance(cluster_places, observed)
-    return Estimate(share, *_share_interval(share, variance, k, k - 1, level), n)
+    return Estimate(share, *share_interval(share, variance, k, k - 1, level), n)
 
 
 _GRID_SHARES, _GRID_CORRELATIONS = 120, 10  # points of the prior
 
 
-def _beta_binomial_interval(successes: NDArray[Any], sizes: NDArray[Any], level: float) -> Interval:
+def beta_binomial_interval(
+    successes: Values, sizes: Values, level: float = 0.95
+) -> Interval:
     """The central interval of the share p from the successes [k] among the `sizes` [k] of clusters.
     With s = (1 - rho) / rho, a cluster has the likelihood B(p s + x, (1 - p) s + n - x) /
     B(p s, (1 - p) s)."""
@@ -387,8 +408,8 @@ def _clustered_variance(clusters: Sequence[int], values: Values) -> float:
     return float(deviations @ deviations) * k / (k - 1) if k > 1 else 0.0
 
 
-def _share_interval(
-    share: float, variance: float, clusters: int, freedom: float, level: float
+def share_interval(
+    share: float, variance: float, clusters: int, freedom: float, level: float = 0.95
 ) -> Interval:
     """Wilson's interval of a share for as many independent cases as have its variance, which was
     estimated with so many degrees of freedom. A share that does not vary has that of its clusters,
@@ -443,6 +464,14 @@ def _bootstrap_sample(
         return _clip_to_possible(sample, statistic, Estimate.missing(n, value))
     rng = np.random.Generator(np.random.PCG64(seed))
     low, high = resample_statistic(sample, statistic, draws, rng).interval(level, rng)
+    if statistic.is_mean and not is_studentised(sample, statistic):
+        widening = few_units_widening(n)
+        if sample.design is not None:  # whose resamples vary as they should
+            clusters, strata = len(sample.design.strata), len(sample.design.resampling_strata())
+            freedom = max(1, clusters - strata)
+            few = clusters <= MAX_WIDENED_UNITS
+            widening = student_quantile(0.975, freedom) / NORMAL_95 if few else 1.0
+        low, high = value - (value - low) * widening, value + (high - value) * widening
     return _clip_to_possible(sample, statistic, Estimate(value, low, high, n))
 
 

@@ -10,12 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kgbias.stats.designs import NORMAL_95, Places, percentile_interval
+from kgbias.stats.designs import Places, percentile_interval
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import DEFAULT_DRAWS, Values, student_quantile
+from kgbias.stats.inference import (
+    DEFAULT_DRAWS,
+    Values,
+    beta_binomial_interval,
+    few_units_widening,
+    share_interval,
+)
 
-MAX_WIDENED_UNITS = 50
-"""Units up to which an interval is widened; for more, it would be by less than 4%."""
 _MAX_CHUNK_COUNTS = 4_000_000
 
 
@@ -29,6 +33,7 @@ class UnitSums:
         statistic: the figure, from the sums of the columns: [..., k] to [...]; NaN if undefined.
         strata: which units are resampled among each other, one number for each; none: all.
         bounds: the least and greatest value that the figure can have.
+        trials: for a share between the bounds, how many things each unit is a share of, [units].
     """
 
     names: tuple[str, ...]
@@ -36,6 +41,7 @@ class UnitSums:
     statistic: Callable[[Values], Values]
     strata: tuple[int, ...] = ()
     bounds: tuple[float, float] = (-math.inf, math.inf)
+    trials: Values | None = None
 
     @property
     def value(self) -> float:
@@ -60,19 +66,36 @@ class UnitSums:
         return self.figure(sums)
 
     def estimate(self, draws: int = DEFAULT_DRAWS, seed: int = 0) -> Estimate:
-        """The figure with its percentile bootstrap interval over units; none if all resamples are
-        the same: units that all agree do not tell how certain it is."""
-        n = len(self.names)
-        if n < 2:
-            return Estimate.missing(n, self.value if n else math.nan)
-        return resample_interval(self.value, self.replicates(draws, seed), n).clip(*self.bounds)
+        """The figure with its interval over units: of a figure between bounds, that of a share (by
+        its `trials`, or Wilson's at the effective sample size), as percentiles of few units end too
+        near to a bound; of others, percentiles of the bootstrap. None if all resamples are the
+        same: units that all agree do not tell how certain it is."""
+        n, value = len(self.names), self.value if self.names else math.nan
+        if n < 2 or math.isnan(value):
+            return Estimate.missing(n, value)
+        replicates = self.replicates(draws, seed)
+        if not all(map(math.isfinite, self.bounds)) or self.strata or _is_constant(replicates):
+            return resample_interval(value, replicates, n).clip(*self.bounds)
+        lowest, highest = self.bounds
+        width = highest - lowest
+        if self.trials is not None:
+            shares = (self.figure(self.columns) - lowest) / width
+            low, high = beta_binomial_interval(np.rint(shares * self.trials), self.trials)
+        else:
+            variance = float(np.nanvar(replicates)) / width**2 * n / (n - 1)
+            low, high = share_interval((value - lowest) / width, variance, n, n - 1)
+        low, high = lowest + width * low, lowest + width * high
+        return Estimate(value, min(low, value), max(high, value), n)
 
     def select(self, names: Sequence[str]) -> "UnitSums":
         """These units, in this order."""
         place = {name: n for n, name in enumerate(self.names)}
         places = [place[name] for name in names]
         strata = tuple(self.strata[n] for n in places) if self.strata else ()
-        return UnitSums(tuple(names), self.columns[places], self.statistic, strata, self.bounds)
+        trials = None if self.trials is None else self.trials[places]
+        return UnitSums(
+            tuple(names), self.columns[places], self.statistic, strata, self.bounds, trials
+        )
 
     def _stratum_places(self) -> Iterator[Places]:
         if not self.strata:
@@ -92,19 +115,18 @@ def restrict_to_shared(units: Sequence[UnitSums]) -> list[UnitSums]:
 
 def resample_interval(value: float, resamples: Values, n: int) -> Estimate:
     """A figure with the percentile interval of its resamples; none if they do not vary.
-
-    Resamples of few units vary too little, and their percentiles are those of a normal distribution
-    where few units need Student's: both ends are moved out by t sqrt(n / (n - 1)) / z (Hesterberg
-    2015, What Teachers Should Know About the Bootstrap, section 5.3).
-    """
-    defined = resamples[~np.isnan(resamples)]
-    if not len(defined) or np.ptp(defined) <= 1e-12 * max(1.0, abs(value)):
+    Both ends are moved out where units are few (`few_units_widening`)."""
+    if _is_constant(resamples):
         return Estimate.missing(n, value)
     low, high = percentile_interval(resamples, 0.95)
-    if n <= MAX_WIDENED_UNITS:
-        widening = student_quantile(0.975, n - 1) * math.sqrt(n / (n - 1)) / NORMAL_95
-        low, high = value - (value - low) * widening, value + (high - value) * widening
+    widening = few_units_widening(n)
+    low, high = value - (value - low) * widening, value + (high - value) * widening
     return Estimate(value, low, high, n)
+
+
+def _is_constant(resamples: Values) -> bool:
+    defined = resamples[~np.isnan(resamples)]
+    return not len(defined) or np.ptp(defined) <= 1e-12 * max(1.0, float(np.abs(defined).max()))
 
 
 def ratio_of_sums(sums: Values) -> Values:

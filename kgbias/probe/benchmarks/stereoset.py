@@ -174,11 +174,12 @@ def _domain_figures(
         return np.minimum(ideal_score_toward(sums), ideal_score_against(sums))
 
     figure_functions = {"LMS": language_model_score, "SS": stereotype_score, "ICAT": ideal_score}
+    trials = {"LMS": 2 * sums[:, 0], "SS": sums[:, 0]}  # comparisons of each term
     figures_by_name = {
         figure: DomainFigure(
             domain,
             figure,
-            units := UnitSums(names, means, f, bounds=(0, 100)),
+            units := UnitSums(names, means, f, bounds=(0, 100), trials=trials.get(figure)),
             units.estimate(seed=seed),
         )
         for figure, f in figure_functions.items()
@@ -186,7 +187,7 @@ def _domain_figures(
     # ICAT is the lesser of two figures. Where they are equal, as of a model that prefers neither,
     # every resample is below what the model has; so its interval is made of theirs.
     sides = [
-        UnitSums(names, means, f, bounds=(0, 100)).estimate(seed=seed)
+        UnitSums(names, means, f).estimate(seed=seed).clip(0, 100)
         for f in (ideal_score_toward, ideal_score_against)
     ]
     if all(side.has_interval for side in sides):

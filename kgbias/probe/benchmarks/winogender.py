@@ -131,11 +131,8 @@ class Winogender(ItemBenchmark):
 def _resample_share(
     domain: str, figure: str, names: Sequence[str], values: Sequence[float], seed: int
 ) -> DomainFigure:
-    units = UnitSums(
-        *sum_by_key(names, np.column_stack([np.ones(len(values)), values])),
-        ratio_of_sums,
-        bounds=(0, 100),
-    )
+    unit_names, sums = sum_by_key(names, np.column_stack([np.ones(len(values)), values]))
+    units = UnitSums(unit_names, sums, ratio_of_sums, bounds=(0, 100), trials=sums[:, 0])
     return DomainFigure(domain, figure, units, units.estimate(seed=seed))
 
 
