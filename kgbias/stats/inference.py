@@ -342,8 +342,9 @@ def clustered_proportion(
         return Estimate.missing(n, share)
     cluster_places = [places[cluster] for cluster in clusters]
     if np.isin(observed, (0.0, 1.0)).all():
-        successes = np.bincount(cluster_places, observed)
-        low, high = beta_binomial_interval(successes, np.bincount(cluster_places), level)
+        successes = np.bincount(cluster_places, observed).astype(np.float64)
+        sizes = np.bincount(cluster_places).astype(np.float64)
+        low, high = beta_binomial_interval(successes, sizes, level)
         return Estimate(share, min(low, share), max(high, share), n)
     variance = _clustered_variance(cluster_places, observed)
     return Estimate(share, *share_interval(share, variance, k, k - 1, level), n)

@@ -126,7 +126,9 @@ def resample_interval(value: float, resamples: Values, n: int) -> Estimate:
 
 def _is_constant(resamples: Values) -> bool:
     defined = resamples[~np.isnan(resamples)]
-    return not len(defined) or np.ptp(defined) <= 1e-12 * max(1.0, float(np.abs(defined).max()))
+    if not len(defined):
+        return True
+    return float(np.ptp(defined)) <= 1e-12 * max(1.0, float(np.abs(defined).max()))
 
 
 def ratio_of_sums(sums: Values) -> Values:
