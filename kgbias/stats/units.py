@@ -80,7 +80,8 @@ class UnitSums:
         width = highest - lowest
         if self.trials is not None:
             shares = (self.figure(self.columns) - lowest) / width
-            low, high = beta_binomial_interval(np.rint(shares * self.trials), self.trials)
+            successes = np.nan_to_num(np.rint(shares * self.trials))  # of a unit without trials: 0
+            low, high = beta_binomial_interval(successes, self.trials)
         else:
             variance = float(np.nanvar(replicates)) / width**2 * n / (n - 1)
             low, high = share_interval((value - lowest) / width, variance, n, n - 1)

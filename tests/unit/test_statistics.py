@@ -146,3 +146,15 @@ def test_alike_groups_of_few_statements_are_not_said_to_diverge() -> None:
 @pytest.mark.parametrize(("freedom", "value"), [(1, 12.7062), (2, 4.3027), (10, 2.2281)])
 def test_students_quantile_is_that_of_tables(freedom: int, value: float) -> None:
     assert student_quantile(0.975, freedom) == pytest.approx(value, abs=5e-5)
+
+
+def test_a_share_near_its_bound_over_few_units_has_room() -> None:
+    """Of five terms of twelve items, four are all right: percentiles would end at 100."""
+    columns = np.column_stack([np.full(5, 12.0), [1200.0, 1200.0, 1200.0, 1200.0, 600.0]])
+    found = UnitSums(
+        tuple("abcde"), columns, ratio_of_sums, bounds=(0, 100), trials=columns[:, 0]
+    ).estimate()
+    assert found.low < 75 and 90 < found.high < 100
+    empty = np.vstack([columns, [0.0, 0.0]])  # a term without items says nothing
+    same = UnitSums(tuple("abcdef"), empty, ratio_of_sums, bounds=(0, 100), trials=empty[:, 0])
+    assert same.estimate().low == pytest.approx(found.low)
