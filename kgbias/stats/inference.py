@@ -353,9 +353,7 @@ def clustered_proportion(
 _GRID_SHARES, _GRID_CORRELATIONS = 120, 10  # points of the prior
 
 
-def beta_binomial_interval(
-    successes: Values, sizes: Values, level: float = 0.95
-) -> Interval:
+def beta_binomial_interval(successes: Values, sizes: Values, level: float = 0.95) -> Interval:
     """The central interval of the share p from the successes [k] among the `sizes` [k] of clusters.
     With s = (1 - rho) / rho, a cluster has the likelihood B(p s + x, (1 - p) s + n - x) /
     B(p s, (1 - p) s)."""
