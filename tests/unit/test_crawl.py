@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
+from kgbias.crawl import crawler
 from kgbias.crawl.config import CrawlConfig, TargetWidth, read_crawl_config
 from kgbias.crawl.configure import configure
-from kgbias.crawl.crawler import crawl
+from kgbias.crawl.crawler import crawl, time_answers
 from kgbias.crawl.seeds import SeedCategory, choose_seeds
 from kgbias.crawl.stopping import MIN_PROMPTS, Gauge
 from kgbias.crawl.strategies import ObjectDiversity, PredicateDiversity, TriplePool
@@ -64,6 +65,17 @@ def test_counts_of_the_published_method(store: SQLiteStore) -> None:
     assert result.run.status == store.find_run().status == "complete"
     # Three seeds: two in-context triples, as the paper does for gender.
     assert {len(g.shown) for g in generations if g.strategy == "predicate"} == {2}
+
+
+@pytest.mark.parametrize(("seconds", "asked"), [(0.1, 60), (2.0, 8 + 16), (60.0, 8 + 8)])
+def test_a_trial_is_as_long_as_its_time_allows(
+    seconds: float, asked: int, store: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = ScriptedModel(talkative)
+    monkeypatch.setattr(crawler, "monotonic", lambda: seconds * len(model.requests))
+    config = CrawlConfig(seeds=GENDER)
+    assert time_answers(config, model, store, SilentProgress(), 32.0) == pytest.approx(seconds)
+    assert len(model.requests) == asked
 
 
 def test_prompts_are_the_published_ones(store: SQLiteStore) -> None:
