@@ -141,7 +141,7 @@ def test_what_a_run_without_statements_refuses(tmp_path: Path, study: kgbias.Stu
         lambda: run.export(tmp_path / "e.jsonl"),
         lambda: run.publish(tmp_path / "p"),
     ):
-        with pytest.raises(DataError, match=r"answers and no statements: run.pairs\(\)"):
+        with pytest.raises(DataError, match=r"answers and no statements: kgbias.methods.pairs compares"):
             take()
     assert not study.store.verify()
     with pytest.raises(UsageError, match="no measure 'tone'"):
