@@ -14,6 +14,7 @@ import sys
 from typing import NoReturn
 
 import click
+from click.shell_completion import CompletionItem
 
 from kgbias.cli import crash
 from kgbias.cli.command import NAME_VALUE
@@ -49,6 +50,12 @@ class LazyCommandGroup(click.Group):
             return None
         command: click.Command = import_command(name)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """The commands' names, which need no import, and the options of this group."""
+        names = [name for name in COMMANDS if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=COMMANDS[name].help) for name in names]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, move_settings_first(args))

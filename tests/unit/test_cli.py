@@ -53,6 +53,15 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(cli, arguments, catch_exceptions=False, standalone_mode=False)
 
 
+def test_names_of_commands_are_completed_without_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Importing a command takes ten times as long as a shell's user should wait."""
+    monkeypatch.setattr("kgbias.cli.import_command", lambda name: pytest.fail(f"imports {name}"))
+    items = cli.shell_complete(click.Context(cli), "re")
+    assert [item.value for item in items] == [name for name in COMMANDS if name.startswith("re")]
+    assert [item.help for item in items] == [COMMANDS[str(item.value)].help for item in items]
+    assert "--set" in [item.value for item in cli.shell_complete(click.Context(cli), "--")]
+
+
 def crawl(db: str, *more: str) -> dict[str, object]:
     small = ("--samples", "2", "--iterations", "1", "--set", "predicate-prompts=2")
     small += ("--prompts", "salinas-2023")  # `reply` answers lists
