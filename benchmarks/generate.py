@@ -1,14 +1,19 @@
 """Tokens per second of kgbias, compared with transformers' batched generate(), on SmolLM2 with the
 crawl's own prompts, both in one run.
 
-    python benchmarks/generate.py [--model smollm2] [--batch-size 32] [--rounds 1]
+    python benchmarks/generate.py [--model smollm2] [--prompts sentences] [--batch-size 32]
 
-Both draw from the same distribution: softmax(logits / 0.8), nothing cut off. generate() gets the
-same batch size, the prompts sorted by length, and the same stop strings, so a row ends where the
-crawl's does; it then computes padding until the last row of the batch has ended. Tokens count up to
-the end of each answer, on both sides. That the two distributions are the same is also checked: the
-mean log-probability of an answer's tokens under the model must agree within three standard errors.
-Exit code 1 if it does not, or if the ratio is below --target.
+The prompts are those of the initialisation and of a first round about gender, with the settings of
+their pack: `sentences` asks each prompt for four answers and draws with min-p, `salinas-2023` asks
+for one and cuts nothing off. kgbias computes as many rows at once as it does by default. generate()
+gets the given batch size, each answer's prompt, sorted by length, the same truncation, and the same
+stop strings, so a row ends where the crawl's does; it then computes padding until the last row of
+the batch has ended. Tokens count up to the end of each answer, on both sides. That the two
+distributions are the same is also checked: the mean log-probability of an answer's first token
+under the model must agree within three standard errors. Beside each speed stands the share of
+processor time that went into the matrix products. Speeds are per second of processor time, so that
+other work on the machine changes them little. Exit code 1 if the distributions differ, or if the
+ratio is below --target.
 """
 
 import argparse
@@ -20,10 +25,9 @@ from typing import Any
 
 import torch
 
-from kgbias.crawl.config import CrawlConfig
-from kgbias.crawl.crawler import _build_request
-from kgbias.crawl.plans import plan_expansion, plan_initial_prompts
-from kgbias.crawl.seeds import choose_seeds
+from kgbias.crawl.configure import configure
+from kgbias.crawl.crawler import _build_requests
+from kgbias.crawl.plans import plan_expansion, plan_initial_prompts, repeat_for_answers
 from kgbias.crawl.strategies import TriplePool
 from kgbias.graph.types import Triple
 from kgbias.models import open_model
@@ -40,10 +44,10 @@ THINGS = {
 Answer = tuple[list[int], list[int]]  # the tokens of a prompt and of its answer
 
 
-def crawl_requests(seed: int) -> list[Request]:
-    """The initialisation and the first round of a crawl of gender identity, with the paper's sizes:
-    120 requests."""
-    config = CrawlConfig(seeds=tuple(choose_seeds("any", ["gender"])), seed=seed)
+def crawl_requests(prompts: str, seed: int) -> list[Request]:
+    """The initialisation and the first round of a crawl of gender identity, with the sizes of the
+    pack."""
+    config = configure("smollm2", prompts=prompts, category=["gender"], seed=seed)
     pool = TriplePool("none", config.seeds[0])
     pool.triples = [
         Triple(group.name, predicate, thing)
@@ -52,7 +56,7 @@ def crawl_requests(seed: int) -> list[Request]:
         for thing in things
     ]
     plans = [*plan_initial_prompts(config, pool), *plan_expansion(config, pool, 1)]
-    return [_build_request(config, plan, 0) for plan in plans]
+    return _build_requests(config, list(enumerate(repeat_for_answers(config, plans))))
 
 
 def answer_by_kgbias(model: Any, requests: Sequence[Request]) -> list[Answer]:
@@ -75,7 +79,7 @@ def answer_by_kgbias(model: Any, requests: Sequence[Request]) -> list[Answer]:
 
 
 def answer_by_generate(model: Any, requests: Sequence[Request], batch_size: int) -> list[Answer]:
-    network, tokenizer = model.loaded.model, model.loaded.tokenizer
+    network, tokenizer = model.loaded_model.model, model.loaded_model.tokenizer
     tokenizer.padding_side = "left"
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
@@ -94,8 +98,7 @@ def answer_by_generate(model: Any, requests: Sequence[Request], batch_size: int)
                 **inputs,
                 do_sample=True,
                 temperature=members[0].temperature,
-                top_k=0,
-                top_p=1.0,
+                **{"top_k": 0, "top_p": 1.0, **members[0].truncation.as_dict()},
                 max_new_tokens=limit,
                 stop_strings=list(stop),
                 tokenizer=tokenizer,
@@ -120,55 +123,78 @@ def _cut_answer(
     return tokens
 
 
-def log_probability(
-    model: Any, answers: Sequence[Answer], temperature: float
-) -> tuple[float, float]:
-    """The mean over answers of the mean log-probability of an answer's tokens, with its standard
-    error. Only the first token counts, because later ones depend on it."""
-    network = model.loaded.model
+def log_probability(model: Any, answers: Sequence[Answer], request: Request) -> tuple[float, float]:
+    """The mean over answers of the log-probability of the first token, with its standard error;
+    the distribution is cut as the request says."""
+    network = model.loaded_model.model
+    by_prompt: dict[tuple[int, ...], Any] = {}
     values = []
     with torch.inference_mode():
         for prompt, answer in answers:
-            ids = torch.tensor([prompt], device=network.device)
-            logits = network(input_ids=ids).logits[0, -1].float() / temperature
-            values.append(float(logits.log_softmax(-1)[answer[0]]))
+            if tuple(prompt) not in by_prompt:
+                ids = torch.tensor([prompt], device=network.device)
+                logits = network(input_ids=ids, logits_to_keep=1).logits[:, -1].float()
+                scores = request.truncation.apply(logits / request.temperature)
+                by_prompt[tuple(prompt)] = scores[0].log_softmax(-1)
+            values.append(float(by_prompt[tuple(prompt)][answer[0]]))
     mean = sum(values) / len(values)
     variance = sum((v - mean) ** 2 for v in values) / (len(values) - 1)
     return mean, math.sqrt(variance / len(values))
 
 
+class ProductClock:
+    """Inside this context, the processor time that linear layers take."""
+
+    def __enter__(self) -> "ProductClock":
+        self.seconds = 0.0
+        self._linear = torch.nn.functional.linear
+
+        def linear(*arguments: Any) -> Any:
+            began = time.process_time()
+            result = self._linear(*arguments)
+            self.seconds += time.process_time() - began
+            return result
+
+        torch.nn.functional.linear = linear
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        torch.nn.functional.linear = self._linear
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--model", default="smollm2")
-    parser.add_argument("--batch-size", type=int, default=32)
-    parser.add_argument("--rounds", type=int, default=1)
-    parser.add_argument("--target", type=float, default=1.4)
+    parser.add_argument("--prompts", default="sentences")
+    parser.add_argument("--requests", type=int, default=None, help="only the first so many")
+    parser.add_argument("--batch-size", type=int, default=32, help="of generate()")
+    parser.add_argument("--target", type=float, default=2.5)
     options = parser.parse_args()
     torch.manual_seed(0)
 
-    model: Any = open_model(options.model, batch_size=options.batch_size, notify=print)
-    warm_up = crawl_requests(99)[:4]
+    model: Any = open_model(options.model, notify=print)
+    warm_up = crawl_requests(options.prompts, 99)[:4]
     answer_by_kgbias(model, warm_up)
     answer_by_generate(model, warm_up, options.batch_size)
+    requests = crawl_requests(options.prompts, 0)[: options.requests]
     speed, answers = {}, {}
     for name, draw in (
         ("kgbias", lambda r: answer_by_kgbias(model, r)),
         ("generate()", lambda r: answer_by_generate(model, r, options.batch_size)),
     ):
-        round_answers: list[Answer] = []
-        began, cpu = time.perf_counter(), time.process_time()
-        for seed in range(options.rounds):
-            round_answers += draw(crawl_requests(seed))
-        wall, cpu = time.perf_counter() - began, time.process_time() - cpu
-        tokens = sum(len(answer) for _, answer in round_answers)
-        speed[name], answers[name] = tokens / wall, round_answers
+        with ProductClock() as clock:
+            began = time.process_time()
+            answers[name] = draw(requests)
+            seconds = time.process_time() - began
+        tokens = sum(len(answer) for _, answer in answers[name])
+        speed[name] = tokens / seconds
         print(
-            f"{name:<12}{len(round_answers):>5} answers {tokens:>6} tokens {wall:7.1f} s "
-            f"{tokens / wall:7.1f} tokens/s ({tokens / cpu:.1f} a CPU second)",
+            f"{name:<12}{len(answers[name]):>5} answers {tokens:>6} tokens {seconds:7.1f} s "
+            f"{speed[name]:7.1f} tokens/s ({clock.seconds / seconds:.0%} products)",
             flush=True,
         )
     ratio = speed["kgbias"] / speed["generate()"]
-    (a, error_a), (b, error_b) = (log_probability(model, x, 0.8) for x in answers.values())
+    (a, error_a), (b, error_b) = (log_probability(model, x, requests[0]) for x in answers.values())
     z = (a - b) / math.hypot(error_a, error_b)
     print(f"ratio {ratio:.2f} (target {options.target})")
     print(

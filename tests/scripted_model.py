@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Generator, Sequence
 
-from kgbias.models.base import Completion, ModelInfo, Request, Settings
+from kgbias.models.base import Abilities, Completion, ModelInfo, Request, Settings
 
 Reply = str | Completion
 
 
 class ScriptedModel:
     """Answers each request by `reply(request)`, a pure function, in batches of `batch` that come
-    back in reverse order, and remembers what it was asked."""
+    back in reverse order, and remembers what it was asked, and in how many calls."""
 
     def __init__(
         self, reply: Callable[[Request], Reply], *, name: str = "scripted", batch: int = 7
@@ -17,14 +17,17 @@ class ScriptedModel:
         self.info = ModelInfo(name, "1")
         self.settings: Settings = ()
         self.requests: list[Request] = []
+        self.calls = 0
         self._reply = reply
         self._batch = batch
 
     def complete(
         self, requests: Sequence[Request]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
-        for start in range(0, len(requests), self._batch):
-            chunk = range(start, min(start + self._batch, len(requests)))
+        self.calls += 1
+        chunk = range(0)
+        while chunk.stop < len(requests):  # which may grow meanwhile
+            chunk = range(chunk.stop, min(chunk.stop + self._batch, len(requests)))
             completions: list[tuple[int, Completion]] = []
             try:
                 for index in reversed(chunk):
@@ -39,3 +42,9 @@ class ScriptedModel:
             yield completions
 
     def close(self) -> None: ...
+
+
+class JoinableModel(ScriptedModel):
+    """The same, for a model that lets requests join those that are being answered."""
+
+    abilities = Abilities(joins=True)

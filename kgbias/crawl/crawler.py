@@ -253,6 +253,10 @@ class CrawlResult(Result):
         )
 
 
+AfterRound = Callable[[Run, float], None]
+"""What is done between two rounds of a crawl. It is told the run, and about how many seconds the
+rounds to come will take."""
+
 FIRST_ANSWERS = 8  # answers of a trial that are not timed: they load the model
 TRIAL_ANSWERS = 64  # answers at most that are timed
 
@@ -268,7 +272,7 @@ def time_answers(
     plans = sorted(
         (plan for pool in pools for plan in plan_initial_prompts(config, pool)), key=_prompt_number
     )
-    requests = _build_requests(config, repeat_for_answers(config, plans), 0)
+    requests = _build_requests(config, list(enumerate(repeat_for_answers(config, plans))))
     progress.stage("trial", min(len(requests), TRIAL_ANSWERS + FIRST_ANSWERS))
     began = monotonic()
     asker.ask(requests[:FIRST_ANSWERS])
@@ -299,12 +303,14 @@ def crawl(
     name: str | None = None,
     progress: Progress | None = None,
     budget: Budget | None = None,
+    after_round: AfterRound | None = None,
 ) -> CrawlResult:
     """Crawl the model and write the graph. Returns when every place has its triple or has used up
     its attempts.
 
     `judge` rates how acceptable a statement is, if the configuration has a `min_acceptability`;
-    `gauge` scores statements between the rounds, if it has an `until_width`.
+    `gauge` scores statements between the rounds, if it has an `until_width`. `after_round` is
+    called after each round that asked the model and is not the last; it changes no answer.
 
     Raises Interrupted on Ctrl-C or when the budget, which crawls may share, is spent; the same call
     continues from there. Raises RunConflict if the name belongs to a run with other settings, or
@@ -331,7 +337,7 @@ def crawl(
         )
     )
     with asker.lease_run(run) as run:
-        return _run_rounds(config, run, asker, store, judge, gauge, progress)
+        return _run_rounds(config, run, asker, store, judge, gauge, progress, after_round)
 
 
 def read_crawl_result(run: StoredRun) -> CrawlResult:
@@ -366,6 +372,7 @@ def _run_rounds(
     judge: AcceptabilityJudge | None,
     gauge: Gauge | None,
     progress: Progress,
+    after_round: AfterRound | None,
 ) -> CrawlResult:
     """The rounds of a run that no other process asks for."""
     timer = AskTimer()
@@ -387,8 +394,8 @@ def _run_rounds(
                 progress.stage(
                     f"iteration {iteration}" if iteration else "initialisation", len(plans)
                 )
-            retries_before = copy(retries)
-            generations = _fill_places(config, run, plans, asker.ask, progress, judge, retries)
+            retries_before, asked_before = copy(retries), asker.asked_count
+            generations = _fill_places(config, run, plans, asker.ask_on, progress, judge, retries)
             # Recorded even when empty: a round that an earlier call reached while requests failed
             # may not be needed now that they succeed.
             _record_round(store, run, config, iteration, generations)
@@ -426,11 +433,15 @@ def _run_rounds(
                     "sample; does the server honour the temperature?"
                 )
             plans = []  # all of them are counted
+            if after_round and iteration < config.rounds and asker.asked_count > asked_before:
+                rounds_left = (config.rounds - iteration) / (iteration + 1)
+                after_round(run, timer.asked_seconds * rounds_left)
+                timer.restart()
     except (KeyboardInterrupt, Interrupted) as stop:
         store.set_status(run.id, "stopped")
         # The round it stopped in.
         stopped_round = _fill_places(
-            config, run, plans, asker.recall, SilentProgress(), judge, retries_before
+            config, run, plans, asker.recall_on, SilentProgress(), judge, retries_before
         )
         statements = result.outcomes["ok"] + sum(
             attempts[-1].outcome == "ok" for attempts in stopped_round
@@ -581,43 +592,91 @@ class RefusalRetries:
         return self.retry_count >= MAX_REPEATED_REFUSALS and not self._answered_count
 
 
+AskOn = Callable[[Sequence[Request], Callable[[int, Answer], Request | None]], None]
+"""See `kgbias.graph.answers.LoggedModel.ask_on`."""
+
+
 def _fill_places(
     config: CrawlConfig,
     run: Run,
     plans: Sequence[PromptPlan],
-    ask: Callable[[Sequence[Request]], list[Answer]],
+    ask_on: AskOn,
     progress: Progress,
     judge: AcceptabilityJudge | None,
     retries: RefusalRetries,
 ) -> list[list[Generation]]:
-    """The attempts at each place, in the order of the plans; the last attempt counts."""
+    """The attempts at each place, in the order of the plans; the last attempt counts.
+
+    An answer that is rejected is asked for again at once, beside the others. Those that a judge
+    has to read wait until all have come, and refused ones until it is known whether that helps.
+    """
     attempts: list[list[Generation]] = [[] for _ in plans]
     pending = list(enumerate(plans))
-    for attempt in range(config.max_attempts):
-        if attempt:
-            pending = [(place, replan_attempt(config, plan, attempt)) for place, plan in pending]
+    while pending:
         rejected: list[tuple[int, PromptPlan]] = []
         for places in _split_retries(pending, attempts, retries):
-            if attempt:
-                progress.grow(len(places))
-            requests = _build_requests(config, [plan for _, plan in places], attempt)
-            generations_read = [
-                _read_generation(config, run, plan, attempt, request, answer)
-                for (_, plan), request, answer in zip(places, requests, ask(requests), strict=True)
-            ]
-            if judge:
-                generations_read = mark_nonsense(generations_read, judge, config.min_acceptability)
-            for (place, plan), generation in zip(places, generations_read, strict=True):
-                earlier = attempts[place][-1] if attempts[place] else None
-                attempts[place].append(generation)
-                retries.count_answer(earlier, generation)
-                if generation.outcome in REJECTED_OUTCOMES:
-                    progress.advance(0, **{generation.outcome: 1})
-                    rejected.append((place, plan))
-        pending = sorted(rejected, key=itemgetter(0))
-        if not pending:
-            break
+            if repeated_count := sum(bool(attempts[place]) for place, _ in places):
+                progress.grow(repeated_count)
+            rejected += _ask_places(config, run, places, attempts, ask_on, progress, judge, retries)
+        pending = [
+            (place, replan_attempt(config, plan, len(attempts[place])))
+            for place, plan in sorted(rejected, key=itemgetter(0))
+            if len(attempts[place]) < config.max_attempts
+        ]
     return attempts
+
+
+def _ask_places(
+    config: CrawlConfig,
+    run: Run,
+    places: Sequence[tuple[int, PromptPlan]],
+    attempts: Sequence[list[Generation]],
+    ask_on: AskOn,
+    progress: Progress,
+    judge: AcceptabilityJudge | None,
+    retries: RefusalRetries,
+) -> list[tuple[int, PromptPlan]]:
+    """Ask about these places; returns those that are rejected and were not asked about again."""
+    rejected: list[tuple[int, PromptPlan]] = []
+    plan_of = dict(places)
+    requests = _build_requests(config, places, attempts)
+    request_of = {place: request for (place, _), request in zip(places, requests, strict=True)}
+    unjudged: dict[int, Generation] = {}
+
+    def keep(place: int, generation: Generation) -> bool:
+        """Keep an attempt; whether it is rejected."""
+        earlier = attempts[place][-1] if attempts[place] else None
+        attempts[place].append(generation)
+        retries.count_answer(earlier, generation)
+        if generation.outcome not in REJECTED_OUTCOMES:
+            return False
+        progress.advance(0, **{generation.outcome: 1})
+        return True
+
+    def follow(number: int, answer: Answer) -> Request | None:
+        place = places[number][0]
+        attempt, plan = len(attempts[place]), plan_of[place]
+        generation = _read_generation(config, run, plan, attempt, request_of[place], answer)
+        if judge is not None:
+            unjudged[place] = generation
+            return None
+        if not keep(place, generation):
+            return None
+        if generation.outcome == "refused" or attempt + 1 >= config.max_attempts:
+            rejected.append((place, plan))
+            return None
+        plan = plan_of[place] = replan_attempt(config, plan, attempt + 1)
+        progress.grow(1)
+        (request_of[place],) = _build_requests(config, [(place, plan)], attempts)
+        return request_of[place]
+
+    ask_on(requests, follow)
+    if judge is not None:
+        judged = mark_nonsense(list(unjudged.values()), judge, config.min_acceptability)
+        for place, generation in zip(unjudged, judged, strict=True):
+            if keep(place, generation):
+                rejected.append((place, plan_of[place]))
+    return rejected
 
 
 def _split_retries(
@@ -642,16 +701,19 @@ def _split_retries(
 
 
 def _build_requests(
-    config: CrawlConfig, plans: Sequence[PromptPlan], attempt: int
+    config: CrawlConfig,
+    places: Sequence[tuple[int, PromptPlan]],
+    attempts: Sequence[Sequence[Generation]] = (),
 ) -> list[Request]:
-    """The requests of all places. The answers to a prompt follow each other, so it is written once
-    for all of them."""
+    """The next request of each place, after these attempts. The answers to a prompt follow each
+    other, so it is written once for all of them."""
     requests: list[Request] = []
-    path: str | None = None
+    drawn: tuple[str, int] | None = None
     prompt: str | tuple[tuple[str, str], ...] = ""
-    for plan in plans:
-        if plan.path != path:
-            path, prompt = plan.path, render_prompt(config, plan)
+    for place, plan in places:
+        attempt = len(attempts[place]) if attempts else 0
+        if (plan.path, attempt) != drawn:
+            drawn, prompt = (plan.path, attempt), render_prompt(config, plan)
         requests.append(_build_request(config, plan, prompt, attempt))
     return requests
 
@@ -768,6 +830,7 @@ def crawl_repeatedly(
     name: str | None = None,
     progress: Progress | None = None,
     budget: Budget | None = None,
+    after_round: AfterRound | None = None,
 ) -> Iterator[CrawlResult]:
     """`repeat` independent crawls: the run `name`, then name~2, name~3 ..., whose configurations
     name the first as their series. They share the budget.
@@ -790,6 +853,7 @@ def crawl_repeatedly(
                 name=name if number == 1 else f"{name}~{number}",
                 progress=progress,
                 budget=budget,
+                after_round=after_round,
             )
         except Interrupted as stop:
             if repeat == 1:

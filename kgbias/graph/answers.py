@@ -15,7 +15,7 @@ batches. A noted batch is no part of the graph, and is removed when its answers 
 """
 
 import uuid
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -259,12 +259,55 @@ class LoggedModel:
         the answers so far are in the log."""
         keys = [request.key(self._model.info, self._model.settings) for request in requests]
         answers = self._store.answers(keys)
-        self.cached_count += sum(key in answers for key in keys)
-        self._progress.advance(sum(key in answers for key in keys), cached=len(answers))
+        self._count_cached(sum(key in answers for key in keys))
         missing = [(k, r) for k, r in zip(keys, requests, strict=True) if k not in answers]
         if missing:
             answers |= self._ask_model(missing)
         return [answers[key] for key in keys]
+
+    def ask_on(
+        self, requests: Sequence[Request], follow: Callable[[int, Answer], Request | None]
+    ) -> None:
+        """Ask requests, and at the place of each what `follow` makes of the answer there, until it
+        makes nothing of any. A model that lets requests join is asked at once, any other once all
+        before are answered; so `follow` must not depend on the order of answers. Raises as `ask`.
+        """
+        abilities = getattr(self._model, "abilities", None)
+        if abilities is None or not abilities.joins or self._budget.max_requests is not None:
+            _ask_in_passes(self.ask, requests, follow)
+            return
+        missing: list[tuple[str, Request]] = []
+        places: list[int] = []  # of the missing ones
+
+        def add(place: int, request: Request | None) -> None:
+            while request is not None:
+                key = request.key(self._model.info, self._model.settings)
+                answer = self._store.answers([key]).get(key)
+                if answer is None:
+                    missing.append((key, request))
+                    places.append(place)
+                    self._pending_keys.add(key)
+                    return
+                self._count_cached(1)
+                request = follow(place, answer)
+
+        keys = [request.key(self._model.info, self._model.settings) for request in requests]
+        known_answers = self._store.answers(keys)
+        for place, (key, request) in enumerate(zip(keys, requests, strict=True)):
+            if answer := known_answers.get(key):
+                self._count_cached(1)
+                add(place, follow(place, answer))
+            else:
+                missing.append((key, request))
+                places.append(place)
+        if missing:
+            self._ask_model(missing, lambda n, answer: add(places[n], follow(places[n], answer)))
+
+    def recall_on(
+        self, requests: Sequence[Request], follow: Callable[[int, Answer], Request | None]
+    ) -> None:
+        """As `ask_on`, from the log alone (`recall`)."""
+        _ask_in_passes(self.recall, requests, follow)
 
     def recall(self, requests: Sequence[Request]) -> list[Answer]:
         """The answers in the log, one for each request, in order; an answer that is not in the log
@@ -288,18 +331,34 @@ class LoggedModel:
             self._progress.note(remark)
         return chosen_form
 
-    def _ask_model(self, missing: Sequence[tuple[str, Request]]) -> dict[str, Answer]:
+    def _count_cached(self, count: int) -> None:
+        self.cached_count += count
+        self._progress.advance(count, cached=count)
+
+    def _ask_model(
+        self,
+        missing: Sequence[tuple[str, Request]],
+        then: Callable[[int, Answer], None] | None = None,
+    ) -> dict[str, Answer]:
+        """The answers by their keys. `then` is told each, with the place of its request in
+        `missing`, which may grow by that."""
         answers: dict[str, Answer] = {}
         self._pending_keys = {key for key, _ in missing}
         try:
             while missing:
                 self._check_limits()
-                allowed = missing[: self._count_allowed([request for _, request in missing])]
-                with closing(self._model.complete([request for _, request in allowed])) as batches:
+                requests = [request for _, request in missing]
+                del requests[self._count_allowed(requests) :]
+                with closing(self._model.complete(requests)) as batches:
                     for batch in batches:
-                        answers |= self._log_answers([(allowed[index][0], c) for index, c in batch])
+                        new_answers = self._log_answers([(missing[n][0], c) for n, c in batch])
+                        answers |= new_answers
+                        if then is not None:
+                            for index, _ in batch:
+                                then(index, new_answers[missing[index][0]])
+                            requests += [request for _, request in missing[len(requests) :]]
                         self._check_limits()
-                missing = missing[len(allowed) :]
+                missing = missing[len(requests) :]
         except KeyboardInterrupt:
             # It may have come between the commit of answers and their count.
             for answer in self._store.answers(list(self._pending_keys)).values():
@@ -373,3 +432,19 @@ class LoggedModel:
             completion.seconds,
             canonical_json(details) if details else "",
         )
+
+
+def _ask_in_passes(
+    ask: Callable[[Sequence[Request]], list[Answer]],
+    requests: Sequence[Request],
+    follow: Callable[[int, Answer], Request | None],
+) -> None:
+    """Ask requests, then what follows at their places, and so on."""
+    pending = list(enumerate(requests))
+    while pending:
+        answers = ask([request for _, request in pending])
+        followed = [
+            (place, follow(place, answer))
+            for (place, _), answer in zip(pending, answers, strict=True)
+        ]
+        pending = [(place, request) for place, request in followed if request is not None]

@@ -575,6 +575,7 @@ class AskTimer:
 
     def __init__(self) -> None:
         self._noted_at, self._asked_count = time.monotonic(), 0
+        self.asked_seconds = 0.0  # in all, so far
 
     def note(self, store: Store, run_id: str, asked_count: int) -> None:
         """Add the time since the last note, if more requests have been `asked_count` by now than
@@ -582,7 +583,12 @@ class AskTimer:
         now = time.monotonic()
         if asked_count > self._asked_count:
             store.add_work(run_id, now - self._noted_at)
+            self.asked_seconds += now - self._noted_at
         self._noted_at, self._asked_count = now, asked_count
+
+    def restart(self) -> None:
+        """Leave out the time since the last note."""
+        self._noted_at = time.monotonic()
 
 
 _P = ParamSpec("_P")

@@ -170,13 +170,15 @@ class Abilities:
 
     `forms` are the forms of prompt that it takes; `structured` is whether answers can be made to
     follow a JSON schema, `seed` whether a request's own seed fixes its answer, and `batch` whether
-    requests can be sent in batches.
+    requests can be sent in batches. With `joins`, a list of requests may grow while they are
+    answered (`Completer.complete`): those that joined are answered with them.
     """
 
     forms: tuple[PromptForm, ...] = ("completion", "chat")
     structured: Support = "no"
     seed: Support = "yes"
     batch: Support = "no"
+    joins: bool = False
 
 
 class Completer(Protocol):
@@ -199,7 +201,8 @@ class Completer(Protocol):
         commit. Every request is answered exactly once. The answer to a request depends only on the
         request, never on the others in the call, if the model can keep that promise (all local ones
         do). A request that cannot be answered yields a completion whose finish is "error". Closing
-        the generator stops the work.
+        the generator stops the work. To a model with the ability `joins`, requests may be appended
+        to the list between two yields.
         """
         ...
 

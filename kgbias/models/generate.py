@@ -5,35 +5,39 @@ The token at step t of a request is
     argmax over v of  logits[v] / temperature + Gumbel noise(request.seed, t, v),
 
 which is an exact draw from the softmax (the Gumbel-max trick), and the noise depends only on the
-request. Truncation (top-k, top-p, min-p) leaves some tokens out of the argmax. What remains is
-rounding: sums differ slightly between a batch of 32 and a single row. So if the best two candidates
-are closer than `_MAX_TIE_GAP`, far above the rounding error, or the drawn token is that close to
-where truncation cuts, a separate forward pass decides the row, without padding or cache: every
-batching that meets the near-tie decides it by the same numbers.
+request (`kgbias.models.noise`). Truncation (top-k, top-p, min-p) leaves some tokens out of the
+argmax, and noise is made only for those that it leaves. What remains is rounding: sums differ
+slightly between a batch of 64 and a single row. So if the best two candidates are closer than
+`_MAX_TIE_GAP`, far above the rounding error, or the drawn token is that close to where truncation
+cuts, a separate forward pass decides the row, without padding or cache: every batching that meets
+the near-tie decides it by the same numbers.
 
 Rows that end leave the batch, and waiting requests take their places. A prompt that is asked
 several times is read once, and kept for as long as the following calls ask it again, memory
-permitting.
+permitting. What the rows have read stays where it is: a row that leaves has its place taken by the
+last one, and one that comes is written beside the others.
 """
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
-import numpy as np
-
 from kgbias.errors import ModelError
+from kgbias.models.answer_tasks import AnswerTasks, Finished, Task
 from kgbias.models.base import Completion, Request
 from kgbias.models.load import cache_parameter, read_cache
-from kgbias.models.truncate import score_bounds
+from kgbias.models.noise import gumbel_noise, noise_keys
+from kgbias.models.truncate import Truncation, min_p_bounds, score_bounds
 
 if TYPE_CHECKING:
     import torch
 
+DEFAULT_ROWS = 64  # computed at once
 _MAX_TIE_GAP = 1e-3  # in units of logit / temperature; the rounding error of float32 is below 1e-4
 _MAX_PREFIX_BYTES = 1 << 30  # bytes of prompts kept for the next call
+_SPARE_TOKENS = 32  # that a batch has room for before what it has read is moved
 
 
 @dataclass(eq=False)
@@ -46,6 +50,7 @@ class _Row:
     started: float
     answer: list[int] = field(default_factory=list)
     text: str = ""
+    read: int = 0  # how many of these tokens the model has read
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,10 +69,11 @@ class _Prefix:
 class Sampler:
     """Answers requests with one causal language model of transformers.
 
-    `batch_size` bounds the rows computed at once, and so the memory.
+    `batch_size` bounds the rows computed at once, and so the memory. `context` is how many tokens
+    the model reads.
     """
 
-    def __init__(self, model: Any, tokenizer: Any, batch_size: int = 32) -> None:
+    def __init__(self, model: Any, tokenizer: Any, batch_size: int = DEFAULT_ROWS) -> None:
         from inspect import signature
 
         self._model = model
@@ -79,7 +85,7 @@ class Sampler:
             {"logits_to_keep": 1} if "logits_to_keep" in forward_parameters else {}
         )
         text_config = model.config.get_text_config()
-        self._context = int(getattr(text_config, "max_position_embeddings", 0) or 1 << 30)
+        self.context = int(getattr(text_config, "max_position_embeddings", 0) or 1 << 30)
         end_tokens = model.generation_config.eos_token_id
         end_tokens = end_tokens if isinstance(end_tokens, list) else [end_tokens]
         self._end_tokens = {end for end in (*end_tokens, tokenizer.eos_token_id) if end is not None}
@@ -91,41 +97,52 @@ class Sampler:
 
     def complete(
         self, requests: Sequence[Request], prompts: Sequence[list[int]]
-    ) -> Generator[list[tuple[int, Completion]], None, None]:
-        """Answer requests with tokenised prompts; see `Completer.complete`."""
+    ) -> Generator[Finished, None, None]:
+        """Answer requests with tokenised prompts; see `Completer.complete`. Both lists may grow
+        while they are answered."""
+        self.keep_prompts(map(tuple, prompts))
+        tasks = AnswerTasks(requests, prompts, self.context)
+        while True:
+            if immediate := tasks.add_new():
+                yield immediate
+            elif tasks.is_done:
+                return
+            for finished in self.answer(tasks.take):
+                tasks.finish(finished)
+                yield finished
+                if immediate := tasks.add_new():
+                    yield immediate
+
+    def keep_prompts(self, prompts: Iterable[tuple[int, ...]]) -> None:
+        """Forget what was read of all other prompts."""
+        asked = set(prompts)
+        self._prefixes = {p: prefix for p, prefix in self._prefixes.items() if p in asked}
+
+    def answer(self, take: Callable[[int], list[Task]]) -> Generator[Finished, None, None]:
+        """Answer what `take` hands out, which is asked for at most so many tasks as rows become
+        free, until it hands out none and all are answered."""
         import torch
 
-        # Equal prompts are adjacent, to be read once; longest first keeps rows of similar length
-        # in one batch.
-        order = sorted(range(len(requests)), key=lambda i: (-len(prompts[i]), prompts[i], i))
-        asked_prompts = set(map(tuple, prompts))
-        self._prefixes = {p: read for p, read in self._prefixes.items() if p in asked_prompts}
-        waiting: list[int] = []
-        for index in reversed(order):
-            if immediate := answer_without_model(prompts[index], requests[index], self._context):
-                yield [(index, immediate)]
-            else:
-                waiting.append(index)
         batch = _Batch(self)
-        while waiting or batch.rows:
+        # Taking in one row at a time would read prompts one by one.
+        min_free = max(1, self._batch_size // 8)
+        while True:
             with torch.inference_mode():
                 free = self._batch_size - len(batch.rows)
-                # Taking in one row at a time would read prompts one by one.
-                if waiting and free >= max(1, min(self._batch_size // 4, len(waiting))):
+                if free >= min_free and (tasks := take(free)):
                     started = perf_counter()
-                    taken_indexes = [waiting.pop() for _ in range(min(free, len(waiting)))]
-                    batch.add_rows(
-                        [_Row(i, requests[i], prompts[i], started) for i in taken_indexes]
-                    )
+                    batch.add_rows([_Row(t.index, t.request, t.prompt, started) for t in tasks])
+                if not batch.rows:
+                    return
                 finished = self._draw_step(batch)
             if finished:
                 yield finished
 
-    def _draw_step(self, batch: "_Batch") -> list[tuple[int, Completion]]:
+    def _draw_step(self, batch: "_Batch") -> Finished:
         """Draw a token for each row, remove the rows that ended, and read the tokens."""
         tokens = self._draw_tokens(batch.rows, batch.logits)
-        finished: list[tuple[int, Completion]] = []
-        kept_places: list[int] = []
+        finished: Finished = []
+        ended_places: list[int] = []
         for place, (row, token) in enumerate(zip(batch.rows, tokens, strict=True)):
             if finish := self._extend_answer(row, token):
                 completion = Completion(
@@ -136,9 +153,8 @@ class Sampler:
                     perf_counter() - row.started,
                 )
                 finished.append((row.index, completion))
-            else:
-                kept_places.append(place)
-        batch.keep_rows(kept_places)
+                ended_places.append(place)
+        batch.remove_rows(ended_places)
         if batch.rows:
             batch.read_tokens([row.answer[-1] for row in batch.rows])
         return finished
@@ -161,31 +177,25 @@ class Sampler:
         """The next token of each row, from logits of shape [rows, vocabulary]."""
         import torch
 
-        scores = logits.float().cpu()
-        if bool(scores.isnan().any()):
+        temperatures = torch.tensor([row.request.temperature or 1.0 for row in rows])
+        scores = logits.float().cpu() / temperatures[:, None]
+        best_scores = scores.topk(2).values
+        if bool(best_scores.isnan().any()):  # which count as the largest
             raise ModelError(
                 "its probabilities are not numbers: its weights are damaged, or overflow in this "
                 "dtype (try dtype float32)"
             )
-        temperatures = torch.tensor([row.request.temperature or 1.0 for row in rows])
-        scores /= temperatures[:, None]
-        cut_bounds = torch.full((len(rows), 2), -torch.inf)
-        for place, row in enumerate(rows):
-            if row.request.truncation:
-                cut_bounds[place] = torch.tensor(
-                    score_bounds(scores[place], row.request.truncation, _MAX_TIE_GAP)
-                )
-        low, high = cut_bounds[:, :1], cut_bounds[:, 1:]
-        noisy_scores = (scores + self._gumbel_noise(rows, scores.shape[1])).masked_fill_(
-            scores < low, -torch.inf
-        )
-        best, tokens = noisy_scores.topk(2, dim=-1)
-        drawn_tokens: list[int] = tokens[:, 0].tolist()
-        is_close = (best[:, 0] - best[:, 1] < _MAX_TIE_GAP) | (scores.gather(1, tokens) < high)[
-            :, 0
-        ]
-        for place in torch.nonzero(is_close).flatten().tolist():
-            drawn_tokens[place] = self._decide_alone(rows[place])
+        low, high = _bound_scores(rows, scores, best_scores)
+        # Rows without truncation choose from the whole vocabulary: one by one, to stay in a cache.
+        whole_rows = torch.nonzero(low == -torch.inf).flatten().tolist()
+        cut_rows = torch.nonzero(low > -torch.inf).flatten().tolist()
+        drawn_tokens = [0] * len(rows)
+        for places in ([cut_rows] if cut_rows else []) + [[place] for place in whole_rows]:
+            best, tokens = _choose_tokens([rows[n] for n in places], scores[places], low[places])
+            chosen_scores = scores[places].gather(1, tokens[:, None])[:, 0]
+            is_close = (best[:, 0] - best[:, 1] < _MAX_TIE_GAP) | (chosen_scores < high[places])
+            for place, token, close in zip(places, tokens.tolist(), is_close.tolist(), strict=True):
+                drawn_tokens[place] = self._decide_alone(rows[place]) if close else token
         return drawn_tokens
 
     def _decide_alone(self, row: _Row) -> int:
@@ -197,20 +207,8 @@ class Sampler:
         ]
         scores = logits.float().cpu() / (row.request.temperature or 1.0)
         scores = row.request.truncation.apply(scores)
-        return int((scores + self._gumbel_noise([row], scores.shape[1])).argmax())
-
-    @staticmethod
-    def _gumbel_noise(rows: Sequence[_Row], vocabulary: int) -> "torch.Tensor":
-        """Gumbel noise of shape [rows, vocabulary]: minus the log of a standard exponential drawn
-        from a Philox stream keyed by the request's seed and the step; 0 for greedy rows."""
-        import torch
-
-        exponential = np.ones((len(rows), vocabulary))
-        for place, row in enumerate(rows):
-            if row.request.temperature > 0:
-                stream = np.random.Philox(key=[row.request.seed, len(row.answer)])
-                np.random.Generator(stream).standard_exponential(out=exponential[place])
-        return -torch.from_numpy(exponential).log_().float()
+        _, tokens = _choose_tokens([row], scores, torch.full((1,), -torch.inf))
+        return int(tokens[0])
 
     def _batches_agree(self) -> bool:
         """Whether padding and cached batches change this model's logits by no more than rounding.
@@ -220,24 +218,26 @@ class Sampler:
 
         self._uses_cache = True
 
-        longer_prompt, shorter_prompt = list(range(3, 10)), [5, 7]
+        prompts = (list(range(3, 10)), [5, 7], [4, 8, 6])
         vocabulary = int(self._model.config.get_text_config().vocab_size)
         request = Request("", seed=0)
         rows = [
             _Row(n, request, [token % vocabulary for token in prompt], 0.0)
-            for n, prompt in enumerate((longer_prompt, shorter_prompt))
+            for n, prompt in enumerate(prompts)
         ]
         with torch.inference_mode():
             try:
                 batch = _Batch(self)
-                batch.add_rows(rows[:1])
-                batch.read_tokens([11 % vocabulary])
-                rows[0].answer.append(11 % vocabulary)
-                batch.add_rows(rows[1:])
+                batch.add_rows(rows[:2])
+                for row in rows[:2]:
+                    row.answer.append(11 % vocabulary)
+                batch.read_tokens([row.answer[-1] for row in batch.rows])
+                batch.remove_rows([0])
+                batch.add_rows(rows[2:])
                 batched_logits = batch.logits.float()
             except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
                 return False
-            for row, logits in zip(rows, batched_logits, strict=True):
+            for row, logits in zip(batch.rows, batched_logits, strict=True):
                 ids = torch.tensor([row.prompt + row.answer], device=self._model.device)
                 single_logits = self._model(input_ids=ids, use_cache=False).logits[0, -1].float()
                 if not torch.allclose(single_logits, logits, atol=_MAX_TIE_GAP / 2, rtol=0):
@@ -246,16 +246,20 @@ class Sampler:
 
 
 class _Batch:
-    """The rows being computed: their cache (left-padded to one length) and the logits of their next
-    tokens, of shape [rows, vocabulary]."""
+    """The rows being computed: what they have read (padded on the left, so that all end together),
+    and the logits of their next tokens, of shape [rows, vocabulary].
+
+    The tokens of all rows stand in the columns from `_start` to `_end` of the layers' storage, and
+    those of one row from its own start.
+    """
 
     def __init__(self, sampler: Sampler) -> None:
         self.rows: list[_Row] = []
         self.logits: Any = None
         self._sampler = sampler
         self._model = sampler._model
-        self._cache: Any = None
-        self._mask: Any = None  # [rows, length], 0 where padded
+        self._layers: list[tuple[Any, Any]] = []  # each [places, heads, columns, width]
+        self._end = 0
 
     def add_rows(self, rows: Sequence[_Row]) -> None:
         """Let new rows join; their prompts are read, each distinct one once, unless already
@@ -280,38 +284,54 @@ class _Batch:
         """Let rows with these prompts join; the prompts are kept, or must be read."""
         import torch
 
-        length = max(map(len, prompts))
-        mask = torch.tensor([[0] * (length - len(p)) + [1] * len(p) for p in prompts])
         if kept_prefixes:
-            logits, layers = _stack_prefixes(kept_prefixes, length)
+            layers = [
+                [prefix.layers[n] for prefix in kept_prefixes]
+                for n in range(len(kept_prefixes[0].layers))
+            ]
+            logits = torch.stack([prefix.logits for prefix in kept_prefixes])
         else:
+            length = max(map(len, prompts))
             pad = self._sampler._padding_token
             ids = torch.tensor([[pad] * (length - len(p)) + list(p) for p in prompts])
-            logits, cache = self._run_model(ids, mask, None)
-            if len(self.rows) + len(rows) == 1:  # any type of cache may stay as it is
-                self._cache, self._mask, self.logits = cache, mask, logits
+            mask = torch.tensor([[0] * (length - len(p)) + [1] * len(p) for p in prompts])
+            if not self._sampler._uses_cache:
+                self.logits, _ = self._run_model(ids, mask, None)
                 self.rows = list(rows)
                 return
-            layers = _cache_layers(cache)
+            from transformers import DynamicCache
+
+            logits, cache = self._run_model(ids, mask, DynamicCache())
+            layers = [
+                [(k[n : n + 1], v[n : n + 1]) for n in range(len(prompts))]
+                for k, v in ((layer.keys, layer.values) for layer in cache.layers)
+            ]
             self._keep_prefixes(prompts, layers, logits)
         number_by_prompt = {prompt: n for n, prompt in enumerate(prompts)}
-        places = [number_by_prompt[tuple(row.prompt)] for row in rows]
-        row_numbers = torch.tensor(places, device=logits.device)
-        self._join_layers(
-            [(k[row_numbers], v[row_numbers]) for k, v in layers], mask[places], logits[row_numbers]
-        )
+        prompt_numbers = [number_by_prompt[tuple(row.prompt)] for row in rows]
+        self._make_room(rows, [read[0] for read in layers])
+        for pair, read in zip(self._layers, layers, strict=True):
+            for place, number in enumerate(prompt_numbers, len(self.rows)):
+                length = len(prompts[number])
+                for stored, one in zip(pair, read[number], strict=True):
+                    stored[place, :, self._end - length : self._end] = one[0, :, -length:]
+        joined_logits = logits[torch.tensor(prompt_numbers, device=logits.device)]
+        self.logits = torch.cat([self.logits, joined_logits]) if self.rows else joined_logits
         self.rows = [*self.rows, *rows]
+        for row in rows:
+            row.read = len(row.prompt)
 
     def _keep_prefixes(
-        self, prompts: Sequence[tuple[int, ...]], layers: list[tuple[Any, Any]], logits: Any
+        self,
+        prompts: Sequence[tuple[int, ...]],
+        layers: Sequence[Sequence[tuple[Any, Any]]],
+        logits: Any,
     ) -> None:
         """Keep what was read of these prompts, while there is room."""
         prefixes = self._sampler._prefixes
         free_bytes = _MAX_PREFIX_BYTES - sum(prefix.size for prefix in prefixes.values())
         for n, prompt in enumerate(prompts):
-            prompt_layers = [
-                tuple(x[n : n + 1, :, -len(prompt) :] for x in pair) for pair in layers
-            ]
+            prompt_layers = [tuple(x[:, :, -len(prompt) :] for x in read[n]) for read in layers]
             free_bytes -= _Prefix(prompt_layers, logits[n]).size
             if free_bytes < 0:
                 return
@@ -319,43 +339,59 @@ class _Batch:
                 [(k.clone(), v.clone()) for k, v in prompt_layers], logits[n].clone()
             )
 
-    def _join_layers(self, layers: list[tuple[Any, Any]], mask: Any, logits: Any) -> None:
-        import torch
+    @property
+    def _start(self) -> int:
+        """The column of the first token that a row has read."""
+        return self._end - max((row.read for row in self.rows), default=0)
 
-        if self.rows:
-            width = max(self._mask.shape[1], mask.shape[1])
-            layers = [
-                (_join_caches(k, new_k, width), _join_caches(v, new_v, width))
-                for (k, v), (new_k, new_v) in zip(_cache_layers(self._cache), layers, strict=True)
-            ]
-            mask = torch.cat([_widen_mask(self._mask, width), _widen_mask(mask, width)])
-            logits = torch.cat([self.logits, logits])
-        self._cache, self._mask, self.logits = _build_cache(layers), mask, logits
+    def _make_room(self, joining: Sequence[_Row], like: Sequence[tuple[Any, Any]] = ()) -> None:
+        """Have storage for these rows to join, with their prompts, and for a token more of each.
+        What is stored is moved if there is too little; `like` are tensors of its layers' shapes."""
+        used_columns = self._end - self._start
+        width = max([used_columns, *(len(row.prompt) for row in joining)])
+        places = len(self.rows) + len(joining)
+        if self._layers:
+            stored_places, _, stored_columns, _ = self._layers[0][0].shape
+            if places <= stored_places and width <= self._end < stored_columns:
+                return
+            places = max(places, stored_places)
+        moved_layers: list[tuple[Any, Any]] = []
+        for pair in self._layers or like:
+            keys, values = (
+                x.new_zeros(places, x.shape[1], width + _SPARE_TOKENS, x.shape[3]) for x in pair
+            )
+            if self.rows:
+                for new, old in zip((keys, values), pair, strict=True):
+                    new[: len(self.rows), :, width - used_columns : width] = old[
+                        : len(self.rows), :, self._start : self._end
+                    ]
+            moved_layers.append((keys, values))
+        self._layers, self._end = moved_layers, width
 
-    def keep_rows(self, places: Sequence[int]) -> None:
-        """Keep only these rows; remove padding that only the others needed."""
-        if len(places) == len(self.rows):
-            return
-        self.rows = [self.rows[place] for place in places]
+    def remove_rows(self, places: Sequence[int]) -> None:
+        """Remove these rows; the last ones take their places."""
         if not places:
-            self._cache = self._mask = self.logits = None
             return
-        import torch
+        remaining = len(self.rows) - len(places)
+        free = [place for place in places if place < remaining]
+        removed = set(places)
+        last = [place for place in range(remaining, len(self.rows)) if place not in removed]
+        if last and self._layers:
+            import torch
 
-        self._mask = self._mask[places]
-        start = int(self._mask.any(0).int().argmax())
-        self._mask = self._mask[:, start:]
-        row_numbers = torch.tensor(places, device=self.logits.device)
-        self.logits = self.logits[row_numbers]
-        self._cache = _build_cache(
-            [
-                (k[row_numbers, :, start:], v[row_numbers, :, start:])
-                for k, v in _cache_layers(self._cache)
-            ]
-        )
+            device = self.logits.device
+            to, origin = torch.tensor(free, device=device), torch.tensor(last, device=device)
+            columns = slice(self._start, self._end)
+            for stored in chain(*self._layers):
+                stored[to, :, columns] = stored[origin, :, columns]
+            self.logits[to] = self.logits[origin]
+        for place, moved in zip(free, last, strict=True):
+            self.rows[place] = self.rows[moved]
+        del self.rows[remaining:]
+        self.logits = self.logits[:remaining] if remaining else None
 
     def read_tokens(self, tokens: Sequence[int]) -> None:
-        """Read one token for each row."""
+        """Read one token for each row; it is the last of the row's answer."""
         import torch
 
         if not self._sampler._uses_cache:  # one row, read again from its beginning
@@ -363,10 +399,26 @@ class _Batch:
             ids = torch.tensor([row.prompt + row.answer])
             self.logits, _ = self._run_model(ids, torch.ones_like(ids), None)
             return
-        ones = torch.ones(len(tokens), 1, dtype=self._mask.dtype)
-        self._mask = torch.cat([self._mask, ones], dim=1)
-        ids = torch.tensor([[token] for token in tokens])
-        self.logits, self._cache = self._run_model(ids, self._mask, self._cache)
+        self._make_room([])
+        self.logits, _ = self._run_model(
+            torch.tensor([[token] for token in tokens]), self._mask(1), self._cache()
+        )
+        self._end += 1
+        for row in self.rows:
+            row.read += 1
+
+    def _mask(self, new_columns: int) -> Any:
+        """0 where a row is padded, 1 elsewhere, over what is read and the columns to be read."""
+        import torch
+
+        starts = torch.tensor([self._end - row.read for row in self.rows])
+        return (torch.arange(self._start, self._end + new_columns) >= starts[:, None]).long()
+
+    def _cache(self) -> Any:
+        """What the rows have read, as a model of transformers takes it."""
+        from kgbias.models.stored_cache import stored_cache
+
+        return stored_cache(self._layers, len(self.rows), self._start, self._end)
 
     def _run_model(self, ids: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
         device = self._model.device
@@ -384,55 +436,53 @@ class _Batch:
         return output.logits[:, -1], read_cache(output) if self._sampler._uses_cache else None
 
 
-def answer_without_model(
-    tokens: Sequence[int], request: Request, context: int
-) -> Completion | None:
-    """The completion of a request that needs no model, because its prompt leaves no room for an
-    answer or no answer is wanted."""
-    if len(tokens) + request.max_tokens > context:
-        reason = f"the prompt is longer than the model's context of {context} tokens"
-        return Completion("", "error", error=reason)
-    if request.max_tokens < 1:
-        return Completion("", "length", len(tokens))
-    return None
-
-
-def _cache_layers(cache: Any) -> list[tuple[Any, Any]]:
-    """Keys and values of each layer, of shape [rows, heads, length, width]."""
-    return [(layer.keys, layer.values) for layer in cache.layers]
-
-
-def _stack_prefixes(prefixes: Sequence[_Prefix], length: int) -> tuple[Any, list[tuple[Any, Any]]]:
-    """The logits and the layers of prompts, padded on the left to a length."""
+def _bound_scores(
+    rows: Sequence[_Row], scores: "torch.Tensor", best_scores: "torch.Tensor"
+) -> "tuple[torch.Tensor, torch.Tensor]":
+    """`score_bounds` of each row, from its scores and the best two of them; -inf for rows without
+    truncation. Of greedy rows only the best two tokens can be chosen."""
     import torch
-    from torch.nn.functional import pad
 
-    def stack_layer(layer: int, side: int) -> Any:
-        tensors = [prefix.layers[layer][side] for prefix in prefixes]
-        return torch.cat([pad(x, (0, 0, length - x.shape[2], 0)) for x in tensors])
+    low = torch.full((len(rows),), -torch.inf)
+    high = low.clone()
+    places_by_rule: dict[Truncation, list[int]] = {}
+    for place, row in enumerate(rows):
+        if row.request.temperature == 0:
+            low[place] = best_scores[place, 1]
+        elif row.request.truncation:
+            places_by_rule.setdefault(row.request.truncation, []).append(place)
+    for truncation, places in places_by_rule.items():
+        rules = truncation.as_dict()
+        if rules.keys() == {"min_p"}:
+            low[places], high[places] = min_p_bounds(
+                best_scores[places], rules["min_p"], _MAX_TIE_GAP
+            )
+            continue
+        for place in places:
+            bounds = score_bounds(scores[place], truncation, _MAX_TIE_GAP)
+            low[place], high[place] = bounds
+    return low, high
 
-    layers = [(stack_layer(n, 0), stack_layer(n, 1)) for n in range(len(prefixes[0].layers))]
-    return torch.stack([prefix.logits for prefix in prefixes]), layers
 
-
-def _build_cache(layers: Sequence[tuple[Any, Any]]) -> Any:
-    from transformers import DynamicCache
-
-    cache = DynamicCache()
-    for number, (keys, values) in enumerate(layers):
-        cache.update(keys, values, number)
-    return cache
-
-
-def _join_caches(old_cache: Any, new_cache: Any, width: int) -> Any:
-    """Two caches of a layer as one, both padded on the left to a length of `width`."""
+def _choose_tokens(
+    rows: Sequence[_Row], scores: "torch.Tensor", low: "torch.Tensor"
+) -> "tuple[torch.Tensor, torch.Tensor]":
+    """The best two of each row's scores with noise, [rows, 2], and the token of the best, [rows].
+    Only tokens with a score of at least `low`, and above -inf, can be chosen. Greedy rows get no
+    noise."""
     import torch
-    from torch.nn.functional import pad
 
-    return torch.cat([pad(x, (0, 0, width - x.shape[2], 0)) for x in (old_cache, new_cache)])
-
-
-def _widen_mask(mask: Any, width: int) -> Any:
-    from torch.nn.functional import pad
-
-    return pad(mask, (width - mask.shape[1], 0))
+    finite_low = low.clamp(min=torch.finfo(scores.dtype).min)
+    places, tokens = (scores >= finite_low[:, None]).nonzero(as_tuple=True)
+    keys = noise_keys([(row.request.seed, len(row.answer)) for row in rows])
+    noise = torch.from_numpy(gumbel_noise(keys[places.numpy()], tokens.numpy()))
+    sampled = torch.tensor([row.request.temperature > 0 for row in rows])
+    counts = torch.bincount(places, minlength=len(rows))
+    columns = torch.arange(len(places)) - (counts.cumsum(0) - counts)[places]
+    width = max(2, int(counts.max()))
+    noisy_scores = torch.full((len(rows), width), -torch.inf, dtype=torch.float64)
+    noisy_scores[places, columns] = scores[places, tokens] + noise * sampled[places]
+    candidates = torch.zeros((len(rows), width), dtype=torch.int64)
+    candidates[places, columns] = tokens
+    best, chosen_columns = noisy_scores.topk(2)
+    return best, candidates.gather(1, chosen_columns[:, :1])[:, 0]

@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Any, Self
 from kgbias.errors import KgbiasError, ModelError, UsageError, first_line, no_such
 from kgbias.io.sandbox import TemplateSandbox, serve
 from kgbias.models.base import Abilities, Completion, Notify, PromptForm, Request, Settings
+from kgbias.models.generate import DEFAULT_ROWS
 from kgbias.models.kinds import check_completes
 from kgbias.models.load import DTYPES, LoadedModel, load
 from kgbias.models.spec import ModelFiles, Spec, resolve
 from kgbias.models.thoughts import may_think, separate_thoughts
+from kgbias.parallel.local import count_cores, count_torch_threads
 
 if TYPE_CHECKING:
+    from kgbias.models.answer_processes import AnswerProcesses
     from kgbias.models.generate import Sampler
+
+# A second process takes some six seconds to start: what follows must be worth it.
+_MIN_SECONDS_EACH = 15.0
+_OPERATIONS_PER_SECOND = 4e10  # of a core, in these products
+_MAX_SHARED_PARAMETERS = 1_000_000_000  # of a model that several processes open
 
 _template_sandbox = TemplateSandbox("kgbias.models.local")
 
@@ -25,7 +33,7 @@ class LocalModel:
     `kgbias.models.generate` guards against, so with them a batch can change an answer.
     """
 
-    abilities = Abilities()
+    abilities = Abilities(joins=True)
 
     @classmethod
     def open(
@@ -34,7 +42,7 @@ class LocalModel:
         *,
         revision: str | None = None,
         notify: Notify,
-        batch_size: int = 32,
+        batch_size: int = DEFAULT_ROWS,
         dtype: str = "float32",
         device: str = "auto",
     ) -> Self:
@@ -47,7 +55,7 @@ class LocalModel:
         self,
         files: ModelFiles,
         *,
-        batch_size: int = 32,
+        batch_size: int = DEFAULT_ROWS,
         dtype: str = "float32",
         device: str = "auto",
         notify: Notify = lambda _: None,
@@ -62,6 +70,7 @@ class LocalModel:
         self._batch_size = batch_size
         self._dtype = dtype
         self._device = device
+        self._processes: AnswerProcesses | None = None  # once there is enough to do for several
         self._notify = notify
 
     def complete(
@@ -83,8 +92,43 @@ class LocalModel:
         self, requests: Sequence[Request]
     ) -> Generator[list[tuple[int, Completion]], None, None]:
         tokenizer, name = self.loaded_model.tokenizer, self.info.name
-        prompts = [tokenise_prompt(request, tokenizer, name) for request in requests]
-        yield from self._sampler.complete(requests, prompts)
+        prompts: list[list[int]] = []
+
+        def tokenise_new() -> None:
+            for request in requests[len(prompts) :]:
+                prompts.append(tokenise_prompt(request, tokenizer, name))
+
+        tokenise_new()
+        others = self._count_other_processes(requests, prompts)
+        if others and self._processes is None:
+            self._processes = self._open_processes(others)
+        answering = self._sampler if self._processes is None else self._processes
+        for finished in answering.complete(requests, prompts):
+            yield finished
+            tokenise_new()  # of requests that have joined meanwhile
+
+    def _count_other_processes(
+        self, requests: Sequence[Request], prompts: Sequence[list[int]]
+    ) -> int:
+        """How many other processes are worth their start, for requests like these: one for each
+        further core that this one may use, if it is a small model on the CPU."""
+        model = self.loaded_model.model
+        parameters = sum(weights.numel() for weights in model.parameters())
+        if str(model.device) != "cpu" or parameters > _MAX_SHARED_PARAMETERS:
+            return 0
+        read = sum(map(len, set(map(tuple, prompts))))
+        tokens = read + sum(request.max_tokens for request in requests) / 2
+        seconds = 2 * parameters * tokens / _OPERATIONS_PER_SECOND
+        cores = min(count_cores(), count_torch_threads())
+        return max(0, min(cores, int(seconds / _MIN_SECONDS_EACH)) - 1)
+
+    def _open_processes(self, others: int) -> "AnswerProcesses":
+        from kgbias.models.answer_processes import AnsweringModel, AnswerProcesses
+
+        self._notify(f"{others + 1} processes answer, one for each core")
+        model = AnsweringModel(self._files, self._dtype, self._batch_size)
+        threads = max(1, count_torch_threads() // (others + 1))
+        return AnswerProcesses(model, self._sampler, others, threads)
 
     def find_form(self, preferred_form: PromptForm) -> tuple[PromptForm, str]:
         """The form in which it is asked: messages only if it has a template for them."""
@@ -93,8 +137,11 @@ class LocalModel:
         ) if preferred_form == "chat" else preferred_form, ""
 
     def close(self) -> None:
-        """Let go of the weights. They stay loaded for the next user; `kgbias.models.unload` frees
-        them."""
+        """End other processes, and let go of the weights. They stay loaded for the next user;
+        `kgbias.models.unload` frees them."""
+        if self._processes is not None:
+            self._processes.close()
+            self._processes = None
         self.__dict__.pop("_sampler", None)
         self.__dict__.pop("loaded_model", None)
 

@@ -92,14 +92,23 @@ def score_bounds(
     if "top_p" in rules:
         low, high = _nucleus_bounds(scores, low, high, rules["top_p"], slack)
     if "min_p" in rules:
-        first_score, second_score = scores.topk(2).values.tolist()
-        min_p_edge = first_score + log(rules["min_p"])
-        # The most probable token is certainly kept if it is certain which one it is.
-        low, high = (
-            max(low, min_p_edge - slack),
-            max(high, min(min_p_edge, max(first_score - slack, second_score)) + slack),
-        )
+        low_edge, high_edge = min_p_bounds(scores.topk(2).values, rules["min_p"], slack)
+        low, high = max(low, float(low_edge)), max(high, float(high_edge))
     return low, high
+
+
+def min_p_bounds(
+    best_scores: "torch.Tensor", min_p: float, slack: float
+) -> tuple["torch.Tensor", "torch.Tensor"]:
+    """`score_bounds` of rows that are cut by min-p alone, from the two best scores of each, of
+    shape [..., 2]."""
+    import torch
+
+    first_scores, second_scores = best_scores[..., 0], best_scores[..., 1]
+    edges = first_scores + log(min_p)
+    # The most probable token is certainly kept if it is certain which one it is.
+    sure_scores = torch.maximum(first_scores - slack, second_scores)
+    return edges - slack, torch.minimum(edges, sure_scores) + slack
 
 
 def _nucleus_bounds(

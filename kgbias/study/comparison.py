@@ -174,7 +174,7 @@ class StudyComparison(StudyPart):
         Examples:
             >>> (both,) = study.compare_runs("peoples", "collected").records()
             >>> print(both["shared_groups"], both["statements_first"], both["statements_both"])
-            1 3 1
+            1 5 1
         """
         from kgbias.compare import compare_runs
 

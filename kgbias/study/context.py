@@ -114,7 +114,11 @@ class Context:
 
     @contextmanager
     def working(self, *, whole: bool = False) -> Iterator[Progress]:
-        """Show a method's progress as the study was opened to (`kgbias.io.progress`)."""
+        """Show a method's progress as the study was opened to (`kgbias.io.progress`), and that of a
+        method inside it in the same place."""
+        if self._current_progress is not None:
+            yield self._current_progress
+            return
         with show_progress(self._progress, all_or_nothing=whole) as progress:
             self._current_progress = progress
             try:

@@ -137,7 +137,7 @@ class RunMeasuring(RunPart):
             >>> for row in run.measure(axes=False):
             ...     print(row.group, row.statements, row.figures["overall_regard"].value)
             Velmari people 16 -6.0
-            Orunthi people 16 2.0
+            Orunthi people 16 0.0
         """
         from kgbias.measure.scorers import require_english, run_language
         from kgbias.measure.scorers._joint_scoring import reads_jointly

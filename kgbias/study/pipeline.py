@@ -28,15 +28,18 @@ from kgbias.evidence.names import MIN_NAMES, group_names
 from kgbias.graph.cache import CacheEntry
 from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.graph.types import Group
+from kgbias.graph.types import Run as Record
 from kgbias.io.files import sha256_of, write_text
 from kgbias.io.reading import read_json
 from kgbias.io.resources import __version__
 from kgbias.io.rows import Result, Rows
+from kgbias.io.text import format_duration
 from kgbias.io.wording import how
 from kgbias.models.base import Completer
 from kgbias.models.http import without_password
 from kgbias.models.spec import KINDS, is_on_server, loadable_spec, parse_spec, resolve
 from kgbias.parameters import as_names
+from kgbias.study.context import Context
 from kgbias.study.kinds import RUN_KINDS, RunKind, Suggestion, import_function
 from kgbias.study.opening import split_model_options
 from kgbias.study.probing import BeliefOptions
@@ -49,6 +52,7 @@ if TYPE_CHECKING:
 
 PAGE_SECONDS = 45.0  # seconds for the figures and the two pages
 TRIAL_SHARE = 0.1  # of the time in all, for the trial that fixes the sizes
+MIN_SECONDS_LEFT = 60.0  # of a crawl, for which a first report is worth its time
 REQUESTS_PER_ANSWER = 1.4  # requests an answer that is kept takes, and scoring it
 MIN_PROBES = 500
 MAX_CHOICES = 2_000  # questions about statements, of a model that gives no probabilities
@@ -109,6 +113,33 @@ class AuditPrice(Result):
     def heading(self) -> str:
         probing = f"{self.probes:,} probes" if self.probes else f"at most {self.choices:,} choices"
         return f"{self.answers.heading()}; {probing}"
+
+
+class FirstReport:
+    """The report that is written during a crawl, after the first round that can be measured."""
+
+    def __init__(self, context: Context, path: Path, measuring: Mapping[str, Any]) -> None:
+        self._context, self._path, self._measuring = context, path, measuring
+        self._began = monotonic()
+        self._is_written = False
+
+    def write(self, record: Record, seconds_left: float) -> None:
+        """Write it, unless it was written before, or so few seconds of the crawl are left that the
+        report at the end comes soon (`kgbias.crawl.crawler.AfterRound`)."""
+        if self._is_written or seconds_left < MIN_SECONDS_LEFT:
+            return
+        run = Run(self._context, record)
+        try:
+            run.measure(**self._measuring)
+        except DataError:  # no statement yet
+            return
+        self._path.parent.mkdir(parents=True, exist_ok=True)
+        run.report(self._path)
+        self._is_written = True
+        self._context.remark(
+            f"a first report, preliminary, after {format_duration(monotonic() - self._began)}: "
+            f"{self._path}"
+        )
 
 
 def few_names(groups: Sequence[Group], names: Path | None = None) -> str:

@@ -331,7 +331,7 @@ class Run(RunContents, RunMeasuring, RunProbing):
 
         Examples:
             >>> run.export("peoples.csv")
-            9
+            10
         """
         from kgbias.export import Filters, write_export
 

@@ -143,8 +143,8 @@ class RunContents(RunPart):
         Examples:
             >>> for triple in run.triples()[:2]:
             ...     print(triple.count, triple.sentence)
-            6 Velmari people love humiliating others.
-            2 Velmari people love painting.
+            1 Velmari people love doing nothing.
+            1 Velmari people love folk tales.
         """
         run, triple_views = (
             self.stored,

@@ -49,6 +49,7 @@ from kgbias.study.validation import StudyValidation
 
 if TYPE_CHECKING:
     from kgbias.compare.paired_tests import PlannedPrompts
+    from kgbias.crawl.crawler import AfterRound
     from kgbias.crawl.plans import Price
     from kgbias.models.in_memory import InMemory
     from kgbias.query import NamedQuery
@@ -320,6 +321,18 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             >>> run
             <Run 'peoples': reference, 2 groups, complete>
         """
+        return self._crawl(model, name, repeat, called, options)
+
+    def _crawl(
+        self,
+        model: "str | Completer | InMemory",
+        name: str | None,
+        repeat: int | None,
+        called: str | None,
+        options: BudgetedCrawlArguments,
+        after_round: "AfterRound | None" = None,
+    ) -> Run | Series:
+        """See `crawl`; `after_round` as for `kgbias.crawl.crawler.crawl`."""
         from kgbias.crawl.config import check_repeat
         from kgbias.crawl.crawler import crawl_repeatedly
         from kgbias.crawl.seeds import describe_singular
@@ -350,6 +363,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 name=name,
                 progress=progress,
                 budget=budget,
+                after_round=after_round,
             )
             runs = [Run(self._context, result.run, crawl_result=result) for result in results]
         self._context.remark(next(filter(None, (r.crawl_result.language_note for r in runs)), ""))
@@ -377,6 +391,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         asked nor computed again. If nothing has changed since the last call, in a file, the pages
         stay as they are.
 
+        If the crawl goes on for more than a minute after its first round, a first report is written
+        then: it says that it is preliminary, and the one at the end replaces it.
+
         Args:
             model: a spec, as for `crawl`.
             name: a name for the run (None: a descriptive one).
@@ -396,6 +413,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         """
         from kgbias.study.pipeline import (
             AuditResult,
+            FirstReport,
             OutputCache,
             few_names,
             find_beliefs,
@@ -434,7 +452,10 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             belief_options |= {
                 "probes": sized["sized"].get("probes") or belief_options.get("probes")
             }
-        run = self.crawl(model, name=name, called=called, **options)
+        device: Any = {k: v for k, v in options.items() if k == "device" and v}
+        first_report = FirstReport(self._context, report, device)
+        crawled: Any = self._crawl(model, name, None, called, options, first_report.write)
+        run = crawled
         folder.mkdir(parents=True, exist_ok=True)
         advice = suggest_alternatives(run, model, folder, options.get("base_url"))
         if why := run.crawl_result.empty_reason:
@@ -442,7 +463,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 self._context.remark(line)
             raise ModelError(why)
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
-        groups = run.measure(**({"device": opening["device"]} if "device" in opening else {}))
+        groups = run.measure(**device)
         as_given: Any = {**options, "form": call_options.get("form")}
         rows, left_out = find_beliefs(run, model, opening, belief_options, as_given)
         self.report(run, report, explorer=explorer)

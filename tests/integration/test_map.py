@@ -78,7 +78,7 @@ def test_nothing_is_done_again(
             def asked(*_: Any, **__: Any) -> None:
                 raise Interrupted("it asks")
 
-            patched.setattr(study, "crawl", asked)
+            patched.setattr(study, "_crawl", asked)
             assert study.map("reference", folder=tmp_path, **ASKED).report == first.report
             for other in ({"called": "Model A"}, {"iterations": 2}, {"folder": tmp_path / "b"}):
                 with pytest.raises(Interrupted):
@@ -86,6 +86,31 @@ def test_nothing_is_done_again(
             first.report.write_text("not as it was written")
             with pytest.raises(Interrupted):
                 study.map("reference", folder=tmp_path, **ASKED)
+
+
+def test_a_first_report_comes_after_the_first_round(
+    tmp_path: Path, whole: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that it is preliminary; the report at the end is that of a map without it."""
+    monkeypatch.setattr(pipeline, "MIN_SECONDS_LEFT", 0.0)
+    pages: list[str] = []
+    write = pipeline.Run.report
+
+    def written(run: Any, path: Path, **options: Any) -> Path:
+        page = write(run, path, **options)
+        pages.append(page.read_text("utf-8"))
+        return page
+
+    monkeypatch.setattr(pipeline.Run, "report", written)
+    with kgbias.open(tmp_path / "s.db", progress=True) as study:
+        found = study.map("reference", folder=tmp_path, **ASKED)
+    said = capsys.readouterr().err
+    assert len(pages) == 1 and "Preliminary" in pages[0]
+    assert said.index("a first report, preliminary, after") < said.index("iteration 1")
+    assert "Preliminary" not in found.report.read_text("utf-8")
+    assert found.evidence.records() == evidence(whole)
+    with kgbias.open(tmp_path / "s.db") as study, kgbias.open(whole / "s.db") as other:
+        assert study.run().groups().records() == other.run().groups().records()
 
 
 @pytest.mark.slow
@@ -105,7 +130,7 @@ def test_it_goes_on_where_it_stopped(tmp_path: Path, whole: Path) -> None:
     seen = next((line for line in child.stderr if "names before" in line), "")
     child.kill()
     child.wait()
-    assert seen and not (tmp_path / "report.html").exists()
+    assert seen and not (tmp_path / "explorer.html").exists()
     with kgbias.open(tmp_path / "s.db") as study:
         found = study.map("reference", folder=tmp_path, **ASKED)
         assert found.run.id == stopped.id and found.run.crawl_result.asked_count == 0

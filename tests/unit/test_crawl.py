@@ -27,7 +27,7 @@ from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Budget
 from kgbias.models.truncate import Truncation
 from kgbias.stats.inference import STATISTICS, bootstrap
-from tests.scripted_model import ScriptedModel
+from tests.scripted_model import JoinableModel, ScriptedModel
 
 GENDER = tuple(choose_seeds("any", ["gender"]))
 SMALL = CrawlConfig(seeds=GENDER, samples=2, iterations=2, predicate_prompts=3, object_prompts=3)
@@ -123,6 +123,25 @@ def test_batches_and_order_of_answers_change_nothing(tmp_path: Path) -> None:
         crawl(SMALL, ScriptedModel(sloppy, batch=batch), store)
         pictures.append(picture(store))
     assert pictures[0] == pictures[1]
+
+
+def test_what_is_asked_again_joins_what_is_asked(tmp_path: Path) -> None:
+    """Rejected answers are asked for again in the same call, with the same result; refused ones
+    wait, until a few have shown whether that is of use."""
+    runs = []
+    for number, kind in enumerate((ScriptedModel, JoinableModel)):
+        store, model = SQLiteStore(str(tmp_path / f"{number}.db")), kind(sloppy, batch=5)
+        result = crawl(SMALL, model, store)
+        runs.append((picture(store), result.outcomes, result.retry_count, model.calls))
+        crawl(SMALL, model, store)  # from the log, through both ways
+        assert picture(store) == runs[-1][0] and len(model.requests) == result.asked_count
+    apart, joined = runs
+    assert apart[:3] == joined[:3]
+    assert joined[3] < apart[3]
+    rounds = 1 + SMALL.rounds
+    never_refused = JoinableModel(lambda r: [" ", talkative(r)][r.seed % 2], batch=5)
+    crawl(SMALL, never_refused, SQLiteStore(str(tmp_path / "c.db")))
+    assert never_refused.calls == rounds
 
 
 def test_another_seed_is_another_crawl(store: SQLiteStore) -> None:

@@ -6,8 +6,8 @@ from time import perf_counter
 from typing import Any, Self
 
 from kgbias.backends.vllm.engine import engine_settings, open_engine
+from kgbias.models.answer_tasks import answer_without_model
 from kgbias.models.base import Abilities, Completion, Notify, Request, Settings
-from kgbias.models.generate import answer_without_model
 from kgbias.models.local import tokenise_prompt
 from kgbias.models.spec import ModelFiles, Spec, resolve
 from kgbias.models.thoughts import may_think, separate_thoughts

@@ -141,7 +141,9 @@ def test_what_a_run_without_statements_refuses(tmp_path: Path, study: kgbias.Stu
         lambda: run.export(tmp_path / "e.jsonl"),
         lambda: run.publish(tmp_path / "p"),
     ):
-        with pytest.raises(DataError, match=r"answers and no statements: kgbias.methods.pairs compares"):
+        with pytest.raises(
+            DataError, match=r"answers and no statements: kgbias.methods.pairs compares"
+        ):
             take()
     assert not study.store.verify()
     with pytest.raises(UsageError, match="no measure 'tone'"):
