@@ -24,6 +24,8 @@ from itertools import chain
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from kgbias.errors import ModelError
 from kgbias.models.answer_tasks import AnswerTasks, Finished, Task
 from kgbias.models.base import Completion, Request
@@ -186,16 +188,19 @@ class Sampler:
                 "dtype (try dtype float32)"
             )
         low, high = _bound_scores(rows, scores, best_scores)
-        # Rows without truncation choose from the whole vocabulary: one by one, to stay in a cache.
-        whole_rows = torch.nonzero(low == -torch.inf).flatten().tolist()
-        cut_rows = torch.nonzero(low > -torch.inf).flatten().tolist()
-        drawn_tokens = [0] * len(rows)
-        for places in ([cut_rows] if cut_rows else []) + [[place] for place in whole_rows]:
-            best, tokens = _choose_tokens([rows[n] for n in places], scores[places], low[places])
-            chosen_scores = scores[places].gather(1, tokens[:, None])[:, 0]
-            is_close = (best[:, 0] - best[:, 1] < _MAX_TIE_GAP) | (chosen_scores < high[places])
-            for place, token, close in zip(places, tokens.tolist(), is_close.tolist(), strict=True):
-                drawn_tokens[place] = self._decide_alone(rows[place]) if close else token
+        best = torch.empty(len(rows), 2, dtype=torch.float64)
+        tokens = torch.empty(len(rows), dtype=torch.int64)
+        if cut_places := torch.nonzero(low > -torch.inf).flatten().tolist():
+            best[cut_places], tokens[cut_places] = _choose_tokens(
+                [rows[n] for n in cut_places], scores[cut_places], low[cut_places]
+            )
+        for place in torch.nonzero(low == -torch.inf).flatten().tolist():
+            best[place], tokens[place] = _choose_of_all(rows[place], scores[place])
+        chosen_scores = scores.gather(1, tokens[:, None])[:, 0]
+        is_close = (best[:, 0] - best[:, 1] < _MAX_TIE_GAP) | (chosen_scores < high)
+        drawn_tokens: list[int] = tokens.tolist()
+        for place in torch.nonzero(is_close).flatten().tolist():
+            drawn_tokens[place] = self._decide_alone(rows[place])
         return drawn_tokens
 
     def _decide_alone(self, row: _Row) -> int:
@@ -207,8 +212,7 @@ class Sampler:
         ]
         scores = logits.float().cpu() / (row.request.temperature or 1.0)
         scores = row.request.truncation.apply(scores)
-        _, tokens = _choose_tokens([row], scores, torch.full((1,), -torch.inf))
-        return int(tokens[0])
+        return int(_choose_of_all(row, scores[0])[1])
 
     def _batches_agree(self) -> bool:
         """Whether padding and cached batches change this model's logits by no more than rounding.
@@ -468,12 +472,10 @@ def _choose_tokens(
     rows: Sequence[_Row], scores: "torch.Tensor", low: "torch.Tensor"
 ) -> "tuple[torch.Tensor, torch.Tensor]":
     """The best two of each row's scores with noise, [rows, 2], and the token of the best, [rows].
-    Only tokens with a score of at least `low`, and above -inf, can be chosen. Greedy rows get no
-    noise."""
+    Only tokens with a score of at least `low` can be chosen. Greedy rows get no noise."""
     import torch
 
-    finite_low = low.clamp(min=torch.finfo(scores.dtype).min)
-    places, tokens = (scores >= finite_low[:, None]).nonzero(as_tuple=True)
+    places, tokens = (scores >= low[:, None]).nonzero(as_tuple=True)
     keys = noise_keys([(row.request.seed, len(row.answer)) for row in rows])
     noise = torch.from_numpy(gumbel_noise(keys[places.numpy()], tokens.numpy()))
     sampled = torch.tensor([row.request.temperature > 0 for row in rows])
@@ -486,3 +488,15 @@ def _choose_tokens(
     candidates[places, columns] = tokens
     best, chosen_columns = noisy_scores.topk(2)
     return best, candidates.gather(1, chosen_columns[:, :1])[:, 0]
+
+
+def _choose_of_all(row: _Row, scores: "torch.Tensor") -> "tuple[torch.Tensor, torch.Tensor]":
+    """The same for one row, from its scores of the whole vocabulary; what is cut has -inf."""
+    import torch
+
+    noisy_scores = scores.double()
+    if row.request.temperature > 0:
+        keys = noise_keys([(row.request.seed, len(row.answer))])
+        noisy_scores += torch.from_numpy(gumbel_noise(keys, np.arange(len(scores))))
+    best, tokens = noisy_scores.topk(2)
+    return best, tokens[0]
