@@ -56,8 +56,8 @@ def replace_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
         if target.exists() and not os.access(target, os.W_OK):
             raise DataError(f"cannot write {path}: Permission denied")
         if not target.parent.is_dir():
-            folder = target.parent if path.is_symlink() else path.parent
-            raise DataError(f"cannot write {path}: there is no folder {folder}")
+            missing = target.parent if path.is_symlink() else path.parent
+            raise DataError(f"cannot write {path}: there is no folder {missing}")
         if (store := _store_of(target)) is not None:
             raise DataError(f"cannot write {path}: it is a part of {store.name}; name another file")
         partial = target.with_name(f"{_temporary_name()}{suffix}")
