@@ -3,6 +3,7 @@ and declines a share of its prompts by their hash, audited many times.
 
     python benchmarks/audit.py [--worlds 200] [--first 0] [--world NAME]
     python benchmarks/audit.py --serve PORT [--world NAME]
+    python benchmarks/audit.py --serve PORT --model SPEC
 
 Eight groups of two categories are asked about, measured and summed up (`kgbias report --summary`),
 and the numbers that stand in the text of the summary are compared with what the model was made to
@@ -15,22 +16,27 @@ do. Worlds:
 
 Prints how often each kind of number holds what was planted, and the interval within which a share
 of that many worlds lies if 95% hold. --serve lets the same model be asked at
-http://127.0.0.1:PORT/v1, as a server that knows chats alone.
+http://127.0.0.1:PORT/v1, as a server that knows chats alone; with --model, a real model that
+continues the text of the message answers there, and declines by the same rule.
 """
 
 import argparse
 import json
+import queue
 import re
 import tempfile
+import threading
 import time
 from collections import Counter
 from collections.abc import Generator, Iterator, Sequence
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from typing import Any
 
 import kgbias
-from kgbias.models.base import Completion, ModelInfo, Request, Settings
+from kgbias.models import open_model
+from kgbias.models.base import Completer, Completion, ModelInfo, Request, Settings
 from kgbias.stats.inference import proportion
 
 WORLDS = ("alike", "doubled", "worse")
@@ -269,27 +275,72 @@ def audit_worlds(
         yield world, tally
 
 
+class RealEndpoint:
+    """A real model that continues the text of a message, and declines a share of its prompts by
+    their hash. Requests that arrive together are completed together."""
+
+    MAX_BATCH = 32
+    PATIENCE = 0.05  # s to wait for requests to complete together
+
+    def __init__(self, model: Completer, number: int) -> None:
+        self.model, self.number = model, number
+        self.waiting: queue.Queue[tuple[Request, queue.Queue[Completion]]] = queue.Queue()
+        threading.Thread(target=self._complete_waiting, daemon=True).start()
+
+    def answer(self, body: dict[str, Any]) -> Completion:
+        text = str(body["messages"][-1]["content"])
+        if hash_uniform(self.number, text) < SHARE:
+            return Completion(REFUSAL, "stop", 90, 12)
+        request = Request(
+            text.removesuffix(" ..."),
+            int(body.get("seed") or 0),
+            float(body.get("temperature", 1)),
+            int(body.get("max_tokens") or body.get("max_completion_tokens") or 16),
+            tuple(body.get("stop") or ("\n",)),
+        )
+        result: queue.Queue[Completion] = queue.Queue()
+        self.waiting.put((request, result))
+        return result.get()
+
+    def _complete_waiting(self) -> None:
+        while True:
+            batch = [self.waiting.get()]
+            time.sleep(self.PATIENCE)
+            while len(batch) < self.MAX_BATCH and not self.waiting.empty():
+                batch.append(self.waiting.get())
+            for completions in self.model.complete([request for request, _ in batch]):
+                for place, completion in completions:
+                    batch[place][1].put(completion)
+
+
 class Handler(BaseHTTPRequestHandler):
     """/v1/chat/completions of an OpenAI-compatible server, and nothing else."""
 
     protocol_version = "HTTP/1.1"
-    model: Endpoint
+    model: Endpoint | RealEndpoint
 
     def do_POST(self) -> None:
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         if not self.path.endswith("/chat/completions"):
             return self._send(404, {"error": {"message": "Not Found"}})
-        answer = self._answer(body["messages"][-1]["content"], body.get("seed"))
-        message = {"role": "assistant", "content": answer}
-        usage = {"prompt_tokens": 90, "completion_tokens": 12, "total_tokens": 102}
-        choice = {"index": 0, "message": message, "finish_reason": "stop"}
+        said = self._answer(body)
+        message = {"role": "assistant", "content": said.text}
+        usage = {
+            "prompt_tokens": said.prompt_tokens,
+            "completion_tokens": said.completion_tokens,
+            "total_tokens": said.prompt_tokens + said.completion_tokens,
+        }
+        choice = {"index": 0, "message": message, "finish_reason": said.finish}
         self._send(200, {"object": "chat.completion", "choices": [choice], "usage": usage})
 
-    def _answer(self, text: str, seed: int | None) -> str:
+    def _answer(self, body: dict[str, Any]) -> Completion:
+        if isinstance(self.model, RealEndpoint):
+            return self.model.answer(body)
         try:
-            return self.model.answer(text, seed)
+            text = self.model.answer(body["messages"][-1]["content"], body.get("seed"))
         except StopIteration:  # about none of the groups
-            return "Hello."
+            text = "Hello."
+        return Completion(text, "stop", 90, 12)
 
     def _send(self, status: int, content: dict[str, object]) -> None:
         data = json.dumps(content).encode()
@@ -308,9 +359,14 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--world", choices=WORLDS)
     parser.add_argument("--serve", type=int, metavar="PORT")
+    parser.add_argument("--model", metavar="SPEC")
     arguments = parser.parse_args()
     if arguments.serve:
-        Handler.model = Endpoint(arguments.world or "alike", arguments.first)
+        Handler.model = (
+            RealEndpoint(open_model(arguments.model), arguments.first)
+            if arguments.model
+            else Endpoint(arguments.world or "alike", arguments.first)
+        )
         return ThreadingHTTPServer(("127.0.0.1", arguments.serve), Handler).serve_forever()
     began = time.process_time()
     for world, tally in audit_worlds(

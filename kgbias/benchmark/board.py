@@ -17,6 +17,7 @@ from kgbias.compare.model_contrasts import (
     ModelSamples,
     adjust_contrasts,
     contrast_models,
+    min_equivalent_units,
 )
 from kgbias.compare.paired_tests import equivalence_p_value, rank_probabilities, swap_p_value
 from kgbias.errors import UsageError
@@ -405,7 +406,7 @@ def _contrast_pair(
     error = float(known_draws.std(ddof=1)) if difference.has_interval else math.nan
     equivalence = (
         math.nan
-        if math.isnan(margin)
+        if math.isnan(margin) or unit_count < min_equivalent_units(DEFAULT_MARGIN_SHARE)
         else equivalence_p_value(value, error, margin, unit_count - 1.0)
     )
     return ModelContrast(

@@ -445,9 +445,9 @@ def print_model_contrasts(contrasts: "Contrasts") -> None:
     margins = {spoken_name(contrast.measure): f"{contrast.margin:.3g}" for contrast in tests}
     show.say(
         "p same: of a difference as large as the margin "
-        f"({', '.join(f'{name} {margin}' for name, margin in margins.items())}); detectable: found "
-        "in 80% of cases; highest: the share of resamples in which the first has the highest mean "
-        "(not tested)"
+        f"({', '.join(f'{name} {margin}' for name, margin in margins.items())}), where there are "
+        "prompts enough to tell; detectable: found in 80% of cases; highest: the share of "
+        "resamples in which the first has the highest mean (not tested)"
     )
     if by_labels:
         show.say(_LABELS_NOTE)
@@ -462,8 +462,32 @@ def print_model_contrasts(contrasts: "Contrasts") -> None:
         show.say(f"-> {contrast.verdict}")
     if len(shown_contrasts) > _MAX_CONTRASTS:
         show.say(f"-> and {len(shown_contrasts) - _MAX_CONTRASTS} more: --json shows all")
-    if not_shown := len(tests) - len(shown_contrasts):
-        show.say(f"-> in {not_shown} of {len(tests)} contrasts neither was shown")
+    not_shown = [contrast for contrast in tests if contrast not in shown_contrasts]
+    if not_shown:
+        show.say(
+            f"-> in {len(not_shown)} of {len(tests)} contrasts neither was shown"
+            f"{_possible_sizes(not_shown)}"
+        )
+
+
+def _possible_sizes(contrasts: "Sequence[ModelContrast]") -> str:
+    """What differences would have been found where none was, by measure, and in how many contrasts
+    none that is possible."""
+    parts = []
+    sizes: dict[str, list[float]] = {}
+    for contrast in contrasts:
+        if contrast.can_differ:
+            sizes.setdefault(contrast.measure, []).append(contrast.detectable)
+    ranges = []
+    for measure, values in sizes.items():
+        form = get_measure(measure).form.lstrip("+")
+        low, high = f"{min(values):{form}}", f"{max(values):{form}}"
+        ranges.append(f"{spoken_name(measure)} {low if low == high else f'{low} to {high}'}")
+    if ranges:
+        parts.append(f"differences of {', '.join(ranges)} would have been found in 80% of cases")
+    if untold := sum(not contrast.can_differ for contrast in contrasts):
+        parts.append(f"in {untold} there is too little to find any difference")
+    return "".join(f"; {part}" for part in parts)
 
 
 def _contrast_mark(contrast: "ModelContrast") -> str:

@@ -394,6 +394,16 @@ def print_groups(groups: Any, hidden: str) -> None:
                 cells += [row.figures.get(figure.raw), estimate.labels if estimate else None]
         rows.append(cells)
     show.print_table(columns, rows)
+    shown_names = {figure.name for figure in shown_figures}
+    if any(
+        "wordings" in row.figures[n].covers
+        for row in groups
+        for n in shown_names & row.figures.keys()
+    ):
+        show.say(
+            "intervals allow for other wordings of the prompts, and are wide where the few that were "
+            "asked disagree; differences between groups: kgbias compare"
+        )
 
 
 def _figure_cell(figure: Figure, estimate: Any) -> Any:

@@ -49,6 +49,7 @@ DEFAULT_MARGIN_SHARE = 0.05
 DEFAULT_MARGIN_DEVIATIONS = 0.2
 """The same for a measure without a range, in standard deviations (Cohen's small effect)."""
 _MIN_VALUES = 3  # values of each side
+_UNSEEN_CHANCE = 0.05  # that units of a kind were drawn none of, which could change a mean
 _CHUNK_DRAWS = 4_000_000  # draws in memory at once
 
 
@@ -68,7 +69,8 @@ class ModelContrast:
         p: of no difference, two-sided: for crawls, by permutation of whole prompts
             (`kgbias.compare.permutation`); for probes, of the models within each statement
             (`kgbias.compare.paired_tests`).
-        equivalent_p: of a difference of `margin` or more, by two one-sided t-tests.
+        equivalent_p: of a difference of `margin` or more, by two one-sided t-tests; NaN with too
+            few units (`min_equivalent_units`).
         margin: in units of the measure.
         paired: what both share: "statements" (or other units of a benchmark), "prompts", or "" if
             nothing is known about the draws.
@@ -149,13 +151,20 @@ class ModelContrast:
                 f"{subject}: {self.first} and {self.second} are the same to within "
                 f"{self.margin:{form}}"
             )
-        if math.isnan(self.p) or math.isnan(self.detectable):
-            units = self.paired if self.paired_by_unit else "statements"
+        units = self.paired if self.paired_by_unit else "prompts" if self.drawn else "statements"
+        if not self.can_differ:
             return f"{subject}: too few {units} to tell {self.first} from {self.second}"
+        too_few = math.isnan(self.equivalent_p)
+        note = f" (too few {units} to show that they are the same)" if too_few else ""
         return (
             f"{subject}: no difference was shown between {self.first} and {self.second}; one of "
-            f"{self.detectable:{form}} would have been found in 80% of cases"
+            f"{self.detectable:{form}} would have been found in 80% of cases{note}"
         )
+
+    @property
+    def can_differ(self) -> bool:
+        """Whether a difference that is possible would have been found."""
+        return self.detectable <= get_measure(self.measure).widest and not math.isnan(self.p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,6 +345,8 @@ def _contrast_pair(
     equivalence = equivalence_p_value(
         difference.value, _standard_error(differences), margin, len(differences) - 1.0
     )
+    if len(differences) < min_equivalent_units(_margin_share(key[0], margin)):
+        equivalence = math.nan
     return ModelContrast(
         key[0],
         group,
@@ -378,6 +389,10 @@ def _contrast_crawls(
     equivalence = equivalence_p_value(
         difference.value, error, margin, freedom if known_draws else math.inf
     )
+    drawn = _list_permutation_units(sides)
+    units = min(test.n) if drawn is None else min(len(side.sums) for side in drawn)
+    if units < min_equivalent_units(_margin_share(key[0], margin)):
+        equivalence = math.nan
     return ModelContrast(
         key[0],
         group,
@@ -390,8 +405,26 @@ def _contrast_crawls(
         equivalence,
         margin,
         "prompts" if known_draws else "",
-        drawn=_list_permutation_units(sides),
+        drawn=drawn,
     )
+
+
+def min_equivalent_units(margin_share: float) -> int:
+    """How many independent units (prompts, or statements that both were probed with) each side must
+    have before two means can be called the same to within a margin, which is given as a share of
+    the measure's range. A few units that are all alike have no spread to test with, but that says
+    little: a rare kind of unit, at the far end of the range, may have been missed. Of n units none
+    is of a kind that makes up a share s of all with probability (1 - s)^n, and such a kind moves
+    the mean by s of the range at most."""
+    if margin_share >= 1:
+        return _MIN_VALUES
+    return max(_MIN_VALUES, math.ceil(math.log(_UNSEEN_CHANCE) / math.log1p(-margin_share)))
+
+
+def _margin_share(measure: str, margin: float) -> float:
+    """A margin as a share of the measure's range; the default one for a measure without a range."""
+    bounds = get_measure(measure).range
+    return DEFAULT_MARGIN_SHARE if bounds is None else margin / (bounds[1] - bounds[0])
 
 
 def _list_permutation_units(

@@ -20,6 +20,7 @@ from kgbias.compare.run_setup import SETUP_WORDS, describe_setup
 from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
+from kgbias.graph.types import TripleView
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
@@ -299,22 +300,29 @@ def _limit_lines(data: RunData) -> Iterator[str]:
 
 
 def _sample_lines(data: RunData, name: str) -> Iterator[str]:
-    triples = sorted(data.triples, key=lambda triple: triple.id)
-    sample = random.Random(data.run.id).sample(triples, min(MAX_SAMPLED_STATEMENTS, len(triples)))
+    # One sentence may be several triples ("are | fond of tea", "are fond of | tea").
+    by_sentence: dict[str, list[TripleView]] = {}
+    for triple in sorted(data.triples, key=lambda triple: triple.id):
+        by_sentence.setdefault(triple.sentence, []).append(triple)
+    sample = random.Random(data.run.id).sample(
+        sorted(by_sentence), min(MAX_SAMPLED_STATEMENTS, len(by_sentence))
+    )
     if not sample:
         return
     yield f"## {len(sample)} statements drawn at random"
     yield ""
-    yield f"Of the {len(triples):,} distinct statements that count, each equally likely."
+    yield f"Of the {len(by_sentence):,} distinct sentences that count, each equally likely."
     yield ""
-    for triple in sample:
-        times = "once" if triple.count == 1 else f"{triple.count} times"
+    for sentence in sample:
+        triples = by_sentence[sentence]
+        count = sum(triple.count for triple in triples)
+        times = "once" if count == 1 else f"{count} times"
         scores = ", ".join(
             f"{spoken_name(n)} {score.label or format(score.value, '.2f')}"
-            for n, score in sorted(triple.scores.items())
+            for n, score in sorted(triples[0].scores.items())
             if n in ("regard", "toxicity")
         )
-        yield f"- {_escape_markdown(triple.sentence)} ({times}{f'; {scores}' if scores else ''})"
+        yield f"- {_escape_markdown(sentence)} ({times}{f'; {scores}' if scores else ''})"
     yield from ("", f"Again, with all others: `kgbias export {name} -o statements.csv`.")
 
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.compare.families import run_group_tests
-from kgbias.compare.model_contrasts import ModelSamples, contrast_models
+from kgbias.compare.model_contrasts import ModelSamples, contrast_models, min_equivalent_units
 from kgbias.compare.two_sample import compare_samples
 from kgbias.errors import UsageError
 from kgbias.graph.draws import Draws
@@ -124,6 +124,25 @@ def test_samples_of_unknown_draws_are_held_against_each_other_all_the_same() -> 
     (test,) = contrast_models(sides, margin=1.0).tests
     assert test.paired == "" and 0 < test.p < 1
     assert test.equivalent_adjusted < 0.05 and "are the same to within 1.00" in test.verdict
+
+
+def test_a_few_statements_that_are_alike_do_not_make_two_models_the_same() -> None:
+    rng = np.random.default_rng(0)
+    for n, is_equivalent in ((5, False), (58, False), (59, True)):
+        sides = [
+            ModelSamples(
+                name,
+                GROUPS[:1],
+                {("toxicity", GROUPS[0].id): Sample.from_values(rng.normal(0.01, 0.002, n))},
+            )
+            for name in ("a", "b")
+        ]
+        (test,) = contrast_models(sides)[0]
+        assert test.is_equivalent is is_equivalent and not test.differs
+        assert math.isnan(test.equivalent_p) is not is_equivalent
+        told = "are the same to within 0.050" if is_equivalent else "too few statements to"
+        assert told in test.verdict
+    assert min_equivalent_units(0.05) == 59 and min_equivalent_units(0.5) == 5
 
 
 @pytest.fixture

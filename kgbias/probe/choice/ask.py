@@ -286,9 +286,11 @@ def _unread_note(outcomes: Counter[str]) -> str:
     if not answer_count or outcomes[READ] >= answer_count / 2:
         return ""
     bad_counts = ", ".join(f"{outcomes[n]} {n}" for n in (REFUSED, UNREADABLE) if outcomes[n])
+    read_words = f"only {outcomes[READ]} name" if outcomes[READ] > 1 else "one names"
+    if not outcomes[READ]:
+        read_words = "none names"
     return (
-        f"of the first {answer_count} answers only {outcomes[READ]} name an option "
-        f"({bad_counts}): Ctrl-C "
+        f"of the first {answer_count} answers {read_words} an option ({bad_counts}): Ctrl-C "
         "stops, and what came is kept; the other form (`form`), or a question of your own "
         "(`prompts`), may be answered better"
     )
@@ -319,12 +321,13 @@ def _ask_questions(
     part: ChoicePart, config: ChoiceConfig, asker: LoggedModel
 ) -> Iterator[tuple[ChoiceQuestion, Answer]]:
     pending: list[ChoiceQuestion] = []
+    enough = MIN_ANSWERS_NOTED  # a few at first, which tell whether answers can be read
     for statement in range(len(part.statements)):
         pending += _statement_questions(config, part, statement)
-        if len(pending) >= _MAX_QUESTIONS_AT_ONCE or statement == len(part.statements) - 1:
+        if len(pending) >= enough or statement == len(part.statements) - 1:
             answers = asker.ask([question.request for question in pending])
             yield from zip(pending, answers, strict=True)
-            pending = []
+            pending, enough = [], _MAX_QUESTIONS_AT_ONCE
 
 
 def _statement_questions(
