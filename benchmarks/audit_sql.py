@@ -27,9 +27,10 @@ WHERE one.run_id = :run AND two.outcome = 'refused'"""
 SCORE_ROWS = """FROM generation JOIN run_metric USING (run_id) JOIN score USING (metric_id,
     triple_id)
 WHERE run_id = :run AND measure = 'acceptability' AND outcome = 'ok' AND value"""
-TRIPLE_ROWS = """FROM triple JOIN "group" ON "group".id = group_id
-JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id
-WHERE "group".name || ' ' || predicate.text || ' ' || object.text = :about"""
+PARTS = """triple JOIN "group" ON "group".id = group_id
+JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id"""
+SENTENCE = "\"group\".name || ' ' || predicate.text || ' ' || object.text"
+TRIPLE_ROWS = f"FROM {PARTS} WHERE {SENTENCE} = :about"
 
 
 class SentenceCheck(NamedTuple):
@@ -100,10 +101,13 @@ def list_checks(text: str) -> Iterator[SentenceCheck]:
     if m := re.search(rf"left out {number} of {number} statements, those with an acceptab", text):
         yield SentenceCheck(m[0], parse_count(m[1]), f"SELECT count(*) {SCORE_ROWS} < 0.5")
         yield SentenceCheck(m[0], parse_count(m[2]), f"SELECT count(*) {ok_rows}")
-    if m := re.search(rf"Of the {number} distinct statements that count", text):
+    if m := re.search(rf"Of the {number} distinct sentences that count", text):
         counted_rows = f"{SCORE_ROWS} >= 0.5" if "an acceptability below 0.5" in text else ok_rows
+        counted = f"SELECT triple_id {counted_rows}"
         yield SentenceCheck(
-            m[0], parse_count(m[1]), f"SELECT count(DISTINCT triple_id) {counted_rows}"
+            m[0],
+            parse_count(m[1]),
+            f"SELECT count(DISTINCT {SENTENCE}) FROM {PARTS} WHERE triple.id IN ({counted})",
         )
     for line, statement, times, regard in re.findall(
         r"^- ((.+)\. \((once|\d+ times)(?:; regard (\w+))?.*)$", text, re.MULTILINE

@@ -77,7 +77,7 @@ class Command(click.Command):
         check_set_values(context)
         given = list(args)
         try:
-            left = super().parse_args(context, args)
+            left = super().parse_args(context, _name_model(self, args))
         except click.NoSuchOption as error:
             if hint := self._suggest_place(context, error.option_name):
                 raise UsageError(hint) from error
@@ -116,6 +116,19 @@ class Command(click.Command):
             raise
 
 
+def _name_model(command: click.Command, args: list[str]) -> list[str]:
+    """The arguments with --model before a model that comes first: `kgbias crawl SPEC ...` is
+    `kgbias crawl --model SPEC ...`, wherever a command needs a model and takes no argument."""
+    is_named = any(text.partition("=")[0] == "--model" for text in args)
+    is_first = bool(args) and not args[0].startswith("-") and not is_named
+    return ["--model", *args] if is_first and _needs_model_alone(command) else args
+
+
+def _needs_model_alone(command: click.Command) -> bool:
+    has_argument = any(isinstance(p, click.Argument) for p in command.params)
+    return not has_argument and any(p.required and "--model" in p.opts for p in command.params)
+
+
 class CommandGroup(click.Group):
     """A command with several parts, in the order of their definition. `run` is the default part,
     called when the line begins with an option, or with an argument that `run` takes."""
@@ -148,6 +161,7 @@ class CommandGroup(click.Group):
             and first_word not in (*self.commands, *context.help_option_names)
             and (
                 first_word.startswith("-")
+                or _needs_model_alone(run_command)
                 or any(isinstance(p, click.Argument) for p in run_command.params)
             )
         ):
@@ -158,10 +172,11 @@ class CommandGroup(click.Group):
     def _check_part(self, context: click.Context, first_word: str) -> None:
         """Raise UsageError for the name of a run that is most probably a misspelt part."""
         if nearest_part := nearest(first_word, self.commands, 0.8):
+            thing = "model" if _needs_model_alone(self.commands["run"]) else "run"
             raise UsageError(
                 f"no part {first_word!r} of {context.command_path} (did you mean "
-                f"{nearest_part}?); a run of "
-                f"that name is {context.command_path} run {first_word}"
+                f"{nearest_part}?); a {thing} of that name is {context.command_path} run "
+                f"{first_word}"
             )
 
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     "--pairs", is_flag=True, help="One run: test every pair of groups, not each against the rest."
 )
 @click.option(
-    "--group",
+    "--only",
     "groups",
     multiple=True,
     metavar="NAME",

@@ -397,6 +397,14 @@ def _list_groups(groups_by_category: Mapping[str, Sequence[str]]) -> list[str]:
     ]
 
 
+def ask_about_singular_names(price: kgbias.Price, prompts: str) -> None:
+    """Ask about English names of groups that look like words for one person."""
+    if load_pack(prompts).language == "en":
+        names = [name for group in price.groups_by_category.values() for name in group]
+        if line := describe_singular(names):
+            show.say(line, err=True)
+
+
 def _show_price(price: kgbias.Price, prompts: str) -> Output:
     model_names_groups = price.more_groups_named_by_model
     data = {
@@ -431,13 +439,9 @@ def _show_price(price: kgbias.Price, prompts: str) -> Output:
         *_describe_detectable(price.detectable_differences),
     ]
     output = show_price(price, data, lines)
-    if load_pack(prompts).language != "en":
-        return output
 
     def warn_of_singulars() -> int:
-        names = [name for group in price.groups_by_category.values() for name in group]
-        if line := describe_singular(names):
-            show.say(line, err=True)
+        ask_about_singular_names(price, prompts)
         return 0
 
     return replace(output, code=warn_of_singulars)

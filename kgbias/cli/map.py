@@ -8,6 +8,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
+from kgbias.cli.crawl import ask_about_singular_names
 from kgbias.cli.evidence import print_verdicts
 from kgbias.cli.measure import print_groups
 from kgbias.cli.options import (
@@ -27,6 +28,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import keep_applicable, setting, settings
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.text import format_duration
+from kgbias.packs import DEFAULT
 from kgbias.parallel import LOCAL_EXECUTOR
 
 if TYPE_CHECKING:
@@ -35,19 +37,8 @@ if TYPE_CHECKING:
 _PROBE_OPTIONS = ("probes", "executor", "processes")
 
 
-class MapCommand(Command):
-    """`kgbias map MODEL ...` is `kgbias map --model MODEL ...`: the first that people try, since
-    there is no map without a model."""
-
-    def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
-        is_named = any(text.partition("=")[0] == "--model" for text in args)
-        if args and not args[0].startswith("-") and not is_named:
-            args = ["--model", *args]
-        return super().parse_args(context, args)
-
-
 @click.command(
-    cls=MapCommand,
+    cls=Command,
     examples=(
         "kgbias map --model smollm2 --category gender",
         "kgbias map --model smollm2 --groups trades.toml --minutes 10",
@@ -111,9 +102,8 @@ def map(
     options_kept = keep_applicable(options, [model], "completer")
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return _print_price(
-                study.map_price(model, asking=probe_options, **options_kept), minutes
-            )
+            price = study.map_price(model, asking=probe_options, **options_kept)
+            return _print_price(price, minutes, options["prompts"] or DEFAULT)
         result = study.map(
             model,
             name=name,
@@ -142,7 +132,7 @@ def _print_result(result: Any, store_url: str) -> None:
     )
 
 
-def _print_price(price: "AuditPrice", minutes: int | None) -> None:
+def _print_price(price: "AuditPrice", minutes: int | None, prompts: str) -> None:
     answers, probes = price.answers, f"{price.probes:,} probes"
     next_text = "no probes, as models of this kind give no probabilities"
     if price.probes:
@@ -180,3 +170,4 @@ def _print_price(price: "AuditPrice", minutes: int | None) -> None:
         show.say(f"how long that takes depends on the model and the machine; {bound}")
     if cost := describe_cost(answers):
         show.say(f"answers: {cost}")
+    ask_about_singular_names(answers, prompts)

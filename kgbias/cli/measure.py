@@ -401,8 +401,8 @@ def print_groups(groups: Any, hidden: str) -> None:
         for n in shown_names & row.figures.keys()
     ):
         show.say(
-            "intervals allow for other wordings of the prompts, and are wide where the few that were "
-            "asked disagree; differences between groups: kgbias compare"
+            "intervals allow for other wordings of the prompts, and are wide where the few that "
+            "were asked disagree; differences between groups: kgbias compare"
         )
 
 

@@ -108,7 +108,9 @@ def report(
     type=click.Path(path_type=Path),
     help="The file to write; a folder for neo4j-admin (default: stdout).",
 )
-@click.option("--group", multiple=True, metavar="NAME", help="Only this group (repeatable).")
+@click.option(
+    "--only", "group", multiple=True, metavar="NAME", help="Only this group (repeatable)."
+)
 @click.option("--predicate", metavar="TEXT", help="Only triples with this predicate.")
 @click.option("--topic", metavar="TEXT", help="Only triples whose topic has this text in its name.")
 @click.option(

@@ -35,7 +35,9 @@ _QUIT_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D, if they arrive as keys
     metavar="NAME",
     help="Only answers with this outcome or reason, such as refused (repeatable).",
 )
-@click.option("--group", multiple=True, metavar="NAME", help="Only this group (repeatable).")
+@click.option(
+    "--only", "group", multiple=True, metavar="NAME", help="Only this group (repeatable)."
+)
 @click.option("--search", metavar="TEXT", help="Only answers that contain this text.")
 @click.option("--accepted", is_flag=True, help="Instead, show answers that count as statements.")
 @click.option("--decided", is_flag=True, help="Also show answers already decided.")

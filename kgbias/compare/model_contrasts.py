@@ -151,7 +151,7 @@ class ModelContrast:
                 f"{subject}: {self.first} and {self.second} are the same to within "
                 f"{self.margin:{form}}"
             )
-        units = self.paired if self.paired_by_unit else "prompts" if self.drawn else "statements"
+        units = self.paired or "statements"
         if not self.can_differ:
             return f"{subject}: too few {units} to tell {self.first} from {self.second}"
         too_few = math.isnan(self.equivalent_p)

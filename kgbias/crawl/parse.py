@@ -87,16 +87,16 @@ class AnswerReader(NamedTuple):
 
 READERS = {
     "list": AnswerReader(lists.read_list_answer, 1),
-    "english": AnswerReader(english.read_english, 1),
-    "english-spacy": AnswerReader(english.read_english_with_spacy, 1, english.load_tagger),
-    "german": AnswerReader(german.read_german, 1),
+    "english": AnswerReader(english.read_english, 2),
+    "english-spacy": AnswerReader(english.read_english_with_spacy, 2, english.load_tagger),
+    "german": AnswerReader(german.read_german, 2),
 }
 """The readers of answers, by their names in prompt packs, beside those that packs declare
 (`kgbias.crawl.readers.declared`)."""
 
 
 def reader_label(name: str) -> str:
-    """The reader with its version, as stored with a run: "english@1".
+    """The reader with its version, as stored with a run: "english@2".
 
     Raises UsageError for an unknown name, MissingExtra if the reader needs a package that is not
     installed."""

@@ -295,7 +295,7 @@ def test_exports_hold_what_is_selected(page_of: Callable[..., Window], store: SQ
     texts = "".join(picture.itertext())
     assert "Women" in texts and "hurtful" in texts
     assert page.inner_text("#command") == (
-        "kgbias export 'by hand' --group Women --min-count 2 -o selection.graphml"
+        "kgbias export 'by hand' --only Women --min-count 2 -o selection.graphml"
     )
     found = store.query(page.inner_text("#cypher"), {})
     assert len(found.rows) == len(lines)

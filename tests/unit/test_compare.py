@@ -297,14 +297,14 @@ def test_the_command(store: SQLiteStore) -> None:
     assert "-> mean toxicity: B above the other groups by 0.3" in call("one")
     assert "one, two minus" not in text and "one minus two" in text  # one test of each
     assert "first                    second" not in text
-    both = ("--group", "a", "--group", "B")
+    both = ("--only", "a", "--only", "B")
     (asked,) = json.loads(call("one", *both, "--measure", "toxicity", "--json"))["groups"]
     assert (asked["first"], asked["second"], asked["family"]) == ("A", "B", 1)
     assert asked["p_adjusted"] == asked["p_value"] == asked["omnibus_p_value"]
-    (alone,) = json.loads(call("one", "--group", "C", "--json"))["groups"]
+    (alone,) = json.loads(call("one", "--only", "C", "--json"))["groups"]
     assert alone["second"] == REST and alone["family"] == 1
     for wrong, said in (
-        (("one", "--group", "X"), "no group 'X'"),
+        (("one", "--only", "X"), "no group 'X'"),
         (("one", "--measure", "charm"), "no measure 'charm' of run 'one'; choose from toxicity"),
         (("one", "--margin", "1"), "--margin has no effect here"),
         (("one", "two", "--margin", "0"), "margin must be above 0"),

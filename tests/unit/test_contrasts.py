@@ -233,7 +233,7 @@ def test_the_command_takes_probes(study: kgbias.Study) -> None:
     text = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
     assert "large minus small; one family of 4 contrasts (holm), by the statements that" in text
     assert "-> mean affinity of Women: large above small by 0." in text
-    wanted = [*asked, "--group", "Women", "--measure", "affinity", "--json"]
+    wanted = [*asked, "--only", "Women", "--measure", "affinity", "--json"]
     found = json.loads(CliRunner().invoke(cli, wanted, catch_exceptions=False).stdout)
     assert found["family"] == 1 and len(found["contrasts"]) == 1
 

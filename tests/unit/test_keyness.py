@@ -218,7 +218,7 @@ def test_what_is_said_more_can_be_taken_out(tmp_path: Path) -> None:
     assert json.loads(done.stdout)["said_more"] == [row]
     shown = CliRunner().invoke(cli, call).stdout
     assert f" fields {one.prompts} of 60 0 of 180 " in " ".join(shown.split())
-    alone = CliRunner().invoke(cli, [*call, "--group", "Farmers", "--json"])
+    alone = CliRunner().invoke(cli, [*call, "--only", "Farmers", "--json"])
     assert not json.loads(alone.stdout)["said_more"]
 
 

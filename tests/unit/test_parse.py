@@ -90,7 +90,7 @@ def test_no_triple(
 
 
 def test_readers_are_chosen_by_name() -> None:
-    assert reader_label("english") == "english@1"
+    assert reader_label("english") == "english@2"
     with pytest.raises(UsageError, match="no reader 'x'; choose from list, english"):
         reader_label("x")
     with pytest.raises(UsageError, match="no reader 'x'"):

@@ -224,3 +224,38 @@ def test_a_noun_that_could_be_a_verb_is_no_predicate() -> None:
         ("have faces in every town", "have", "faces in every town"),
     ):
         assert pair(read(text)) == (predicate, object)
+
+
+def test_a_remark_to_whoever_asks_is_no_statement_about_the_group() -> None:
+    """As chat models say instead of going on: "Nurses are ..." and "What a wonderful summary!"."""
+    for text in (
+        "What a wonderful summary of nurses!",
+        "Great list! Women are kind.",
+        "Well said!",
+        "Beautiful words indeed.",
+        "How interesting!",
+        "Wow, so caring.",
+        "No, they are not.",
+        "Thank you for your thoughts.",
+    ):
+        for predicate in ("are", "love", "think"):
+            assert read(text, predicate).reason in ("a remark", "about the list"), text
+    for text, predicate in (
+        ("Well educated.", "are"),
+        ("Great at their jobs.", "are"),
+        ("No longer valued.", "are"),
+        ("No time for themselves.", "have"),
+        ("Absolutely wonderful.", "are"),
+        ("How to cook.", "know"),
+        ("What people say about them.", "hate"),
+        ("Good food.", "love"),
+        (" what a wonderful world it is.", "think"),
+    ):
+        assert read(text, predicate).outcome == "ok", text
+
+
+def test_a_whole_sentence_without_the_given_predicate_does_not_go_on_with_it() -> None:
+    """A chat model that says "Women are kind." to "Women know ..." does not say what they know."""
+    assert read("Women are kind.", "know").reason == "another predicate"
+    assert read("Women know they are kind.", "know").object == "they are kind"
+    assert read(" Women are kind.", "know").object == "Women are kind"  # a text that goes on

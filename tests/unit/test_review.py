@@ -270,7 +270,7 @@ def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
     assert "nothing was decided" in command(run, "--from", path, "--by", "Ana").stdout
     assert "6 restored" in command(run, "--from", path, "--by", "Ben").stdout  # Ben says so too
     assert len(json.loads(command(run, "--json", "--decided", "--accepted").stdout)) == 30
-    assert "2 taken back" in command(run, "--undo", "--group", "men").stdout
+    assert "2 taken back" in command(run, "--undo", "--only", "men").stdout
     assert said(run) == [("Non-binary people", "This weather", 2), ("Women", "This weather", 2)]
     with pytest.raises(UsageError, match="choose one of"):
         command(run, "--undo", "--json")

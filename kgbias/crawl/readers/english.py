@@ -95,6 +95,7 @@ _POSSIBLE_SUBJECTS = frozenset("this these those that it you there".split())
 _CLAUSE_OPENERS = frozenset(
     ", who which that what when how where why because if they he she you we i than as".split()
 )
+MAX_REMARK_WORDS = 4  # words in which a remark praises a text
 _IRREGULAR_PLURALS = frozenset("people men women children everyone".split())
 
 
@@ -320,6 +321,8 @@ def _check_line(predicate: str | None, line: str, continues: bool) -> None:
     )
     finite = english["be"] - {"be", "been", "being"} | english["modals"] | english["auxiliaries"]
     subject, _, contracted = head.folded.partition("'")
+    if not continues and _is_remark(words):
+        raise NoReading("a remark")
     if predicate and predicate.split()[-1].casefold() in english["clausal"] and subject != "i":
         return  # "don't think | they are weak" is about the group's own view
     if subject in _OWN_SUBJECTS and (contracted or word_after):
@@ -338,6 +341,21 @@ def _check_line(predicate: str | None, line: str, continues: bool) -> None:
         nominal = head.folded in english["determiners"] - {"free", "good", "own", "human"}
         if nominal or head.text[0].isupper() or (head.kind == "-ing" and head.folded != "being"):
             raise NoReading("no verb after the auxiliary")
+
+
+def _is_remark(words: Sequence[TaggedWord]) -> bool:
+    """Whether a line that begins with a capital letter is said to whoever asks, as in "What a
+    wonderful summary", "Yes, that" or "Well said", and not about the group."""
+    english = load_table("english")
+    folded = [word.folded for word in words[:MAX_REMARK_WORDS]]
+    if folded[:2] in (["what", "a"], ["what", "an"], ["thank", "you"]) or folded[0] == "thanks":
+        return True
+    if folded[0] in english["interjections"] and folded[1:2] in ([], [","]):
+        return True
+    if folded[0] == "how" and len(words) == 2:
+        return True
+    about_text = not english["words_for_texts"].isdisjoint(folded[1:])
+    return about_text and folded[0] in english["praise"]
 
 
 def _is_own_sentence(words: Sequence[TaggedWord], finite: frozenset[str]) -> bool:

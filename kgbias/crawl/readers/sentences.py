@@ -109,6 +109,9 @@ def _find_sentence(
     line = without_bullet(lines[0].lstrip(EDGE_CHARACTERS)).lstrip(EDGE_CHARACTERS)
     continuation = _after_beginning(language, line, predicate, subject)
     continues = continuation is not None or not line[:1].isupper()
+    goes_on = continues or answer[:1].isspace()  # a text that is continued begins with a space
+    if predicate and subject and not goes_on and line.startswith(f"{subject} "):
+        raise NoReading("another predicate")  # "Nurses know ..." and "Nurses are kind."
     line = line if continuation is None else continuation
     if sentence_end := language.sentence_end.search(line):
         if "?" in sentence_end.group():

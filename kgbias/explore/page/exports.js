@@ -144,7 +144,7 @@ const command = () => {
   const { run, arm } = about.sources[state.source], parts = ["kgbias export", shell(run)];
   if (about.sources.filter((s) => s.run === run).length > 1) parts.push("--arm", shell(arm));
   const groups = state.view === "group" ? [state.group] : ["two", "path"].includes(state.view) ? [state.group, state.with] : state.inGroup >= 0 ? [state.inGroup] : [];
-  for (const g of groups) parts.push("--group", shell(texts.group[g]));
+  for (const g of groups) parts.push("--only", shell(texts.group[g]));
   if (state.predicate >= 0) parts.push("--predicate", shell(texts.predicate[state.predicate]));
   if (state.topic > 0) parts.push("--topic", shell(texts.topic[state.topic]));
   if (state.count > 1) parts.push("--min-count", state.count);

@@ -67,7 +67,11 @@ MAX_WORDS_LISTED = 3  # listed words per attribute and group, or groups per word
     "columns name and group.",
 )
 @click.option(
-    "--group", multiple=True, metavar="NAME", help='Only names of this group, such as "Arab women".'
+    "--only",
+    "group",
+    multiple=True,
+    metavar="NAME",
+    help='Only names of this group, such as "Arab women".',
 )
 @click.option("--limit", type=int, metavar="N", help="Only the first N names of each group.")
 @click.option(
@@ -181,7 +185,8 @@ def _show_price(price: "ProfilesPrice") -> Output:
     help="Use only this attribute (repeatable; default: all).",
 )
 @click.option(
-    "--group",
+    "--only",
+    "group",
     multiple=True,
     metavar="NAME",
     help='Tell apart only these groups, such as "ARAB F" (repeatable; default: all).',
