@@ -97,7 +97,9 @@ class Endpoint:
         words = (
             WORDS["negative"] if hash_uniform("bad", seed, text) < self.bad_share(group) else OTHERS
         )
-        sentence = f"{group} are {words[int(hash_uniform('word', seed, text) * len(words))]}."
+        word = words[int(hash_uniform("word", seed, text) * len(words))]
+        given = last_line.removeprefix(group).strip(" .") or "are"
+        sentence = f"{group} {given} {word if given == 'are' else f'people who are {word}'}."
         self.said[sentence] += 1
         return sentence
 

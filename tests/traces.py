@@ -196,6 +196,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Run.agreement": lambda: run().agreement(),
         "Run.refusals": lambda: run().refusals(),
         "Run.said_more": lambda: run().said_more(),
+        "Run.questions": lambda: run().questions(),
         "Run.generations": lambda: run().generations(),
         "Run.means_by_prompt_type": lambda: run().means_by_prompt_type(),
         "Run.cost": lambda: run().cost(),

@@ -162,6 +162,10 @@ def compare(
         content: Sequence[DistinctiveFeature] = ()
         if not groups and not measure:
             content = run.said_more(arm=arm, **selection)
+        tested: dict[str, Any] = {}
+        if click.get_current_context().params.get("as_json") and not (groups or measure):
+            tested["questions"] = run.questions(arm=arm, **selection)
+            tested["counted"] = run.counted_statements(arm=arm, **selection).as_dict()
         warn_unfinished(run)
     data = {
         "run": run.name,
@@ -170,6 +174,7 @@ def compare(
         "variance": [component.as_dict() for component in variance],
         "refusals": refusals,
         "said_more": content,
+        **tested,
     }
 
     def print_text() -> None:

@@ -469,7 +469,7 @@ _ADJECTIVE_ENDINGS = (
     "sh",
     "ch",
 )  # Chinese, Irish, Welsh, French: the same for one and many
-_AFTER_NOUN = re.compile(r"\s(?:of|from|with|without|in|on|who|at|for|under|over)\s")
+_AFTER_NOUN = re.compile(r"\s(?:of|from|with|without|in|on|who|at|for|under|over)\s|,")
 
 
 def looks_singular(name: str) -> bool:

@@ -624,6 +624,53 @@ def _association_kind(data: RunData, explorer: str) -> FindingKind | None:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Question:
+    """Whether the groups of a category differ at all in one thing, which comes before any finding.
+
+    Attributes:
+        kind: "said more", "tone" or "refusals".
+        category: of the groups.
+        measure: whose tone; "" for the other kinds.
+        p: of no group differing.
+        p_corrected: corrected (Holm) over the questions of this kind, of which there are `asked`.
+        tried: what was tried of each group, by kind, for "said more".
+        share: of prompts refused, for "refusals".
+    """
+
+    kind: str
+    category: str
+    measure: str
+    p: float
+    p_corrected: float
+    asked: int
+    tried: Mapping[str, int] = field(default_factory=dict)
+    share: Estimate = field(default_factory=Estimate.missing)
+
+
+def list_questions(data: RunData) -> list[Question]:
+    """The questions that a report puts to what a run's model says, by kind."""
+    arm = data.plain_arm
+    content = [] if arm is None else list(arm.content)
+    tone = [] if arm is None else [f for f in arm.omnibus if not math.isnan(f.p)]
+    refusals = [t for t in data.refusals if not math.isnan(t.p)]
+    asked: list[list[Question]] = [
+        [Question("said more", t.category, "", t.p, t.p, 1, dict(t.features)) for t in content],
+        [Question("tone", f.category, f.measure, f.headline_p_value, 1.0, 1) for f in tone],
+        [
+            Question("refusals", t.category, "", t.p, t.p, 1, share=t.share)
+            for t in refusals
+            if t.is_notable
+        ],
+    ]
+    return [
+        replace(question, p_corrected=float(p_corrected), asked=len(of_kind))
+        for of_kind in asked
+        if of_kind
+        for question, p_corrected in zip(of_kind, holm([q.p for q in of_kind]), strict=True)
+    ]
+
+
 def _refusal_kind(data: RunData, explorer: str) -> FindingKind | None:
     """About whom the model declines to answer more often."""
     tests = [t for t in data.refusals if t.is_notable and not math.isnan(t.p)]
@@ -635,6 +682,8 @@ def _refusal_kind(data: RunData, explorer: str) -> FindingKind | None:
         for test, p in zip(tests, family_p, strict=True)
         for group_refusals in test.groups
         if p <= SIGNIFICANCE_LEVEL and group_refusals.q <= SIGNIFICANCE_LEVEL
+        # Of two groups, one is told from the other: that is said once.
+        if len(test.groups) > 2 or group_refusals.difference.value > 0
     ]
     shares = "; ".join(
         f"{100 * t.share.value:.0f}% of {t.share.n:,} prompts{_of_category(t.category)}, "
@@ -656,7 +705,12 @@ def _group_shares(test: CategoryRefusals) -> str:
     if len(by_share) > MAX_GROUPS:
         least, most = by_share[0], by_share[-1]
         return f"from {_group_share(least)} to {_group_share(most)}"
-    return ", ".join(map(_group_share, by_share))
+    return join_names([_group_share(refusals) for refusals in by_share])
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Names in a row, kept apart by semicolons where one of them has a comma."""
+    return ("; " if any("," in name for name in names) else ", ").join(names)
 
 
 def _group_share(group_refusals: GroupRefusals) -> str:
@@ -667,13 +721,15 @@ def _refusal_finding(
     group_refusals: GroupRefusals, test: CategoryRefusals, family_p: float, categories: int
 ) -> Finding:
     more = "more" if group_refusals.difference.value > 0 else "less"
+    others = [g.group for g in test.groups if g.group != group_refusals.group]
+    other_groups = f"the other groups{_of_category(test.category)}"
     sentence = Markup(
-        "About <b>{}</b> it declines {} often to answer than about the other groups{}: {}% of "
+        "About <b>{}</b> it declines {} often to answer than about {}: {}% of "
         "prompts {}, {} percentage points {} {}."
     ).format(
         group_refusals.group,
         more,
-        _of_category(test.category),
+        others[0] if len(others) == 1 else other_groups,
         bold_figure(100 * group_refusals.share.value, ".0f"),
         small_interval(group_refusals.share, 100, ".0f"),
         bold_figure(abs(100 * group_refusals.difference.value), ".0f"),

@@ -15,12 +15,12 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from kgbias.compare.families import GroupTest
-from kgbias.compare.refusals import list_prompt_refusals, list_retries
+from kgbias.compare.refusals import list_retries
 from kgbias.compare.run_setup import SETUP_WORDS, describe_setup
 from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import TripleView
+from kgbias.graph.types import Generation, TripleView
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
@@ -32,7 +32,7 @@ from kgbias.io.text import (
     spoken_name,
 )
 from kgbias.measures import get_measure
-from kgbias.report.findings import REGARD_UNIT, build_screen, p_value_words
+from kgbias.report.findings import REGARD_UNIT, build_screen, join_names, p_value_words
 from kgbias.report.pdf import write_pdf
 from kgbias.report.run_data import RunData
 from kgbias.stats.estimate import Estimate
@@ -100,10 +100,10 @@ def _asked_lines(run: StoredRun, data: RunData, name: str) -> Iterator[str]:
         if key in settings_asked:
             yield f"- {words}: {_escape_markdown(settings_asked[key])}"
     for category in data.categories:
-        groups = ", ".join(g.name for g in data.groups(category))
+        groups = join_names([g.name for g in data.groups(category)])
         yield f"- {_escape_markdown(category)}: {_escape_markdown(groups)}"
     generations = [g for g in data.generations if g.strategy != READING_STRATEGY]
-    prompts, again = len(list_prompt_refusals(generations)), len(list_retries(generations))
+    prompts, again = len({_prompt_key(g) for g in generations}), len(list_retries(generations))
     if data.run.kind == "crawl":
         first_count = sum(not g.attempt for g in generations)
         yield (
@@ -130,6 +130,18 @@ def _asked_lines(run: StoredRun, data: RunData, name: str) -> Iterator[str]:
         f"refusals --param run={name}` (by group), `kgbias runs --json`, `kgbias cost {name}`."
     )
     yield ""
+
+
+def _prompt_key(generation: Generation) -> tuple[str, ...]:
+    """What is one prompt to a group; an import may not say what it was."""
+    place = generation.prompt or generation.path
+    return (
+        generation.group_id,
+        generation.arm,
+        generation.strategy,
+        generation.template_hash,
+        place,
+    )
 
 
 def _other_model_lines(data: RunData) -> Iterator[str]:
@@ -186,9 +198,14 @@ def _refusal_lines(data: RunData, name: str) -> Iterator[str]:
             f"{test_words if category.p == category.p else 'whether groups differ was not tested'}"
         )
     yield ""
+    again = (
+        f"`kgbias compare {name} --json` (under refusals: intervals and tests of groups; under "
+        "questions: of categories)"
+        if data.triples
+        else "`run.refusals()` in Python (intervals)"
+    )
     yield (
-        f"Again: `kgbias query refused_prompts --param run={name}` (prompts and shares), `kgbias "
-        f"compare {name} --json` (under refusals: intervals and tests)."
+        f"Again: `kgbias query refused_prompts --param run={name}` (prompts and shares), {again}."
     )
     yield ""
 
@@ -196,7 +213,9 @@ def _refusal_lines(data: RunData, name: str) -> Iterator[str]:
 def _finding_lines(data: RunData, name: str) -> Iterator[str]:
     screen = build_screen(data)
     yield from ("## Findings", "")
-    if not data.metrics:
+    if not data.triples:
+        yield from ("Without statements, nothing but refusals can be compared.", "")
+    elif not data.metrics:
         yield from (f"The run was not measured: `kgbias measure {name}`.", "")
     for finding in screen.findings:
         yield (
@@ -205,7 +224,9 @@ def _finding_lines(data: RunData, name: str) -> Iterator[str]:
         )
         yield f"  {_escape_markdown(finding.tested)}"
     if not screen.findings:
-        yield _escape_markdown(screen.none)
+        is_compared = any(len(data.groups(category)) > 1 for category in data.categories)
+        alone = "No groups were compared: there is one in each category."
+        yield _escape_markdown(screen.none if is_compared else alone)
     for remark in screen.remarks:
         yield from ("", _escape_markdown(remark))
     yield ""
@@ -213,10 +234,15 @@ def _finding_lines(data: RunData, name: str) -> Iterator[str]:
         yield from ("## What was not shown, and how large it could be", "")
         yield from (_escape_markdown(screen.not_shown), "")
         yield from _possible_size_lines(data)
-    again = [f"`kgbias compare {name} --json`"]
+    again = [
+        f"`kgbias compare {name} --json` (under groups, arms and said_more: each comparison; under "
+        "questions: whether groups differ at all, what was tried and for how many questions p is "
+        "corrected)"
+    ]
     if data.belief_runs:
         again.append(f"`kgbias evidence {name} --json`")
-    yield from (f"Again: {', '.join(again)}.", "")
+    if data.triples:
+        yield from (f"Again: {', '.join(again)}.", "")
 
 
 def _possible_size_lines(data: RunData) -> Iterator[str]:
@@ -294,7 +320,11 @@ def _limit_lines(data: RunData) -> Iterator[str]:
     if data.run.status != "complete":
         yield f"- The run is not complete ({data.run.status}): its figures will change."
     if data.counted.note:
-        yield f"- Figures {_escape_markdown(data.counted.note)}."
+        name = quote(data.run.name)
+        yield (
+            f"- Figures {_escape_markdown(data.counted.note)}. Again: `kgbias compare {name} "
+            "--json` (under counted)."
+        )
     yield "- Nothing here says what is true of anybody."
     yield ""
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from kgbias.measure.price import ScorersLike, ScoringPrice
     from kgbias.measure.rater_agreement import RaterAgreement
     from kgbias.measure.scorers import Scorer
+    from kgbias.report.findings import Question
     from kgbias.stats.variance import VarianceComponents
 
 _MAX_TOPIC_NAME_CHARS = 80
@@ -52,6 +53,19 @@ _PLAN_COLUMNS = (
     Column("by_own"),
     Column("raw", ".4g", interval=True),
     Column("basis"),
+)
+_QUESTION_COLUMNS = (
+    "kind",
+    "category",
+    "measure",
+    "p",
+    "p_corrected",
+    "asked",
+    "tried",
+    "share",
+    "low",
+    "high",
+    "prompts",
 )
 _RATER_COLUMNS = (
     Column("measure"),
@@ -532,6 +546,43 @@ class RunMeasuring(RunPart):
         place = {group: n for n, group in enumerate(category)}
         found = [one for test in tests for one in test.found]
         return Rows(sorted(found, key=lambda one: place[one.group]), columns)
+
+    def questions(self, **selection: Unpack[SelectionOptions]) -> Rows["Question"]:
+        """Whether the groups of each category differ at all: in what is said of them ("said more"),
+        in the tone of it by each measure ("tone"), and in how often prompts about them were refused
+        ("refusals"). The first screen of a report and its summary name a difference only where
+        `p_corrected` is at most 0.05.
+
+        Frame columns: kind, category, measure, p, p_corrected (Holm, over the questions of the
+        kind), asked (how many these are), tried (for "said more": how many words, predicates ...
+        were tried of each group, by kind), share with low and high (for "refusals": of the prompts
+        of the category), prompts (how many).
+
+        Args:
+            selection: as for `said_more`.
+        """
+        from kgbias.report.findings import list_questions
+        from kgbias.report.run_data import RunData
+
+        need_statements(self.stored)
+
+        def record(question: "Question") -> dict[str, Any]:
+            return {
+                "kind": question.kind,
+                "category": question.category,
+                "measure": question.measure,
+                "p": question.p,
+                "p_corrected": question.p_corrected,
+                "asked": question.asked,
+                "tried": dict(question.tried),
+                "share": question.share.value,
+                "low": question.share.low,
+                "high": question.share.high,
+                "prompts": question.share.n,
+            }
+
+        data = RunData(self.stored, selection=Selection(**selection))
+        return Rows(list_questions(data), record, _QUESTION_COLUMNS)
 
     def means_by_prompt_type(
         self, *, measures: Names = (), **selection: Unpack[SelectionOptions]

@@ -247,7 +247,8 @@ class Run(RunContents, RunMeasuring, RunProbing):
         """Write a page that can be handed in: what was asked of which model and how, refusals,
         findings with their tests, what was not shown and how large it could be, the limits, and
         twenty statements drawn at random. It is Markdown, or PDF if the name of the file ends in
-        .pdf. The same store gives the same text. Returns its path.
+        .pdf. The same store gives the same text. A crawl whose prompts were all refused has one,
+        too. Returns its path.
 
         Args:
             path: the page.
@@ -255,7 +256,9 @@ class Run(RunContents, RunMeasuring, RunProbing):
         """
         from kgbias.report.summary import write_summary
 
-        need_statements(self.stored)
+        # A model that declines everything has said something, too.
+        if self.kind != "crawl" or not self.stored.store.summary(self.id).refused:
+            need_statements(self.stored)
         with self._context.working(whole=True) as progress:
             write_summary(
                 self.stored, Path(path), selection=Selection(**selection), progress=progress

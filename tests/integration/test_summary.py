@@ -62,6 +62,7 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
         assert pdf.startswith(b"%PDF-") and pdf.count(b"/Type /Page\n") >= 1
         refused = {row["group"]: row for row in run.refusals().records()}
         (of,) = study.query("asked", run="world_1")
+        questions = {(q["kind"], q["category"]): q for q in run.questions().records()}
         shares = study.query("refused_prompts", run="world_1")
     # Every count is what the store has, by queries of its tables.
     counted = [str(AUDIT), str(tmp_path / "k.db"), "world_1", str(path)]
@@ -88,6 +89,9 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
         assert int(low) - 6 <= planted <= int(high) + 6
         assert int(prompts) == refused[group]["prompts"]
         assert int(share) == round(100 * refused[group]["refused"])
+    # A sentence that was read in two ways is one sentence.
+    sampled = re.findall(r"^- (.*) \((once|\d+ times)", text, re.MULTILINE)
+    assert len({sentence for sentence, _ in sampled}) == len(sampled)
     # The same by the queries that the page names.
     for query in ("asked", "refused_prompts"):
         assert f"`kgbias query {query} --param run=world_1`" in text
@@ -104,6 +108,10 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
         f"repeat an example, {of['nonsense']:,} that make too little sense, {of['failed']:,} failed"
     ) in text
     assert "About Nurses it declines more often" in text
+    refusals = questions["refusals", "custom"]
+    assert f"- custom: {100 * refusals['share']:.0f}% of {refusals['prompts']:,} prompts" in text
+    for kind, count in questions["said more", "custom"]["tried"].items():
+        assert f"{count} {kind}" in text or kind == "meaning"
     assert f"- {asked:,} prompts, asked for " in text
     assert f", {again:,} because the prompt was refused" in text
     assert len(re.findall(r"^- .*\((?:once|\d+ times)", text, re.MULTILINE)) > 5

@@ -282,10 +282,11 @@ def test_every_command_has_help() -> None:
     assert places == sorted(places)
 
 
-def test_map_takes_its_model_first_or_by_its_option() -> None:
+@pytest.mark.parametrize("command", ["map", "crawl", "stories", "pairs"])
+def test_a_command_takes_its_model_first_or_by_its_option(command: str) -> None:
     asked = ["--category", "gender", "--dry-run"]
     first, named, both = (
-        CliRunner().invoke(cli, ["map", *model, *asked])
+        CliRunner().invoke(cli, [command, *model, *asked])
         for model in (["smollm2"], ["--model", "smollm2"], ["smollm2", "--model", "smollm2"])
     )
     assert first.exit_code == named.exit_code == 0 and first.output == named.output
@@ -298,7 +299,7 @@ def test_map_takes_its_model_first_or_by_its_option() -> None:
         (["mesure"], "no command 'mesure' (did you mean measure?); kgbias --help"),
         (["explorer"], "did you mean explore?"),
         (["probe", "surprisall"], "did you mean surprisal?); a run of that name is"),
-        (["profiles", "analyze"], "Did you mean 'analyse'?"),
+        (["profiles", "analyze"], "did you mean analyse?); a model of that name is"),
         (["crawl", "--modle", "smollm2"], "--model"),
         (["compare", "--pair"], "--pairs"),
     ],

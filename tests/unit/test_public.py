@@ -116,6 +116,7 @@ RUN = set(
     agreement
     refusals
     said_more
+    questions
     arm_tests
     ask
     ask_in_cypher

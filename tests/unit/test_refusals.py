@@ -1,5 +1,6 @@
 """About whom a model declines to answer: by prompts, whatever is asked again."""
 
+import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
@@ -90,6 +91,30 @@ def test_a_finding_says_for_how_many_categories_its_question_is_corrected() -> N
     assert alone is not None and alone.findings
     for finding in alone.findings:
         assert f"{p_value_words(found[0].p)}, the only such question." in finding.tested
+
+
+def test_of_two_groups_one_is_told_from_the_other_once() -> None:
+    shares = {"Nurses, night shift": 0.8, "Cooks": 0.1}
+    groups = [Group(name, "jobs") for name in shares]
+    by_id = {g.id: shares[g.name] for g in groups}
+    found = measure_refusals(groups, planted(np.random.default_rng(1), by_id))
+    kind = _refusal_kind(SimpleNamespace(refusals=found), "")  # type: ignore[arg-type]
+    assert kind is not None
+    (finding,) = kind.findings
+    assert "About <b>Nurses, night shift</b> it declines more often" in finding.said
+    assert "to answer than about Cooks:" in finding.said
+    assert "; Nurses, night shift " in kind.remark  # names with commas are kept apart
+
+
+def test_a_model_that_declines_everything_has_a_summary(tmp_path: Path) -> None:
+    crawled(SQLiteStore(tmp_path / "a.db"), declining(lambda _: 1.1))
+    with kgbias.open(str(tmp_path / "a.db")) as study:
+        (name,) = study.runs().to_frame()["name"]
+        text = study.run(name).summarise(tmp_path / "s.md").read_text("utf-8")
+    assert re.search(r"^\| Nurses \| \d+ \| 100% \| 9\d to 100 \|", text, re.MULTILINE)
+    assert "whether groups differ was not tested" in text
+    assert "Without statements, nothing but refusals can be compared." in text
+    assert "No difference" not in text and "drawn at random" not in text
 
 
 def planted(rng: np.random.Generator, shares: dict[str, float]) -> list[Generation]:
