@@ -503,8 +503,11 @@ def _contrast_mark(contrast: "ModelContrast") -> str:
 
 def _describe_pairing(tests: "Sequence[ModelContrast]") -> str:
     """What the models share, in words."""
-    shared = sorted({t.paired for t in tests if t.paired})
-    return f"by the {' and '.join(shared)} that both share" if shared else "independent"
+    shared = sorted({t.paired for t in tests if t.paired_by_unit})
+    if shared:
+        return f"by the {' and '.join(shared)} that both share"
+    known = any(t.paired for t in tests)
+    return "at one mix of the kinds of prompts that both have" if known else "independent"
 
 
 def _print_comparisons(comparisons: "Sequence[RunComparison]", models: "Contrasts") -> None:

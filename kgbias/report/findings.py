@@ -139,10 +139,11 @@ def _frequent_statements(data: RunData) -> Sequence[tuple[str, Sequence[str]]]:
         return ()
     frequent = []
     for group in data.run.groups[:MAX_GROUPS]:
-        most_said = sorted(arm.by_group.get(group.id, ()), key=lambda t: (-t.count, t.sentence))
-        quotes = [
-            f"“{t.predicate} {t.object}” {t.count}×" for t in most_said[:MAX_FINDINGS_OF_A_KIND]
-        ]
+        said = Counter[str]()  # by what it reads, since one sentence may be several triples
+        for triple in arm.by_group.get(group.id, ()):
+            said[f"{triple.predicate} {triple.object}"] += triple.count
+        most_said = sorted(said.items(), key=lambda item: (-item[1], item[0]))
+        quotes = [f"“{text}” {count}×" for text, count in most_said[:MAX_FINDINGS_OF_A_KIND]]
         if quotes:
             frequent.append((group.name, quotes))
     return frequent
