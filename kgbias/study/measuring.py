@@ -55,17 +55,15 @@ _PLAN_COLUMNS = (
     Column("basis"),
 )
 _QUESTION_COLUMNS = (
-    "kind",
-    "category",
-    "measure",
-    "p",
-    "p_corrected",
-    "asked",
-    "tried",
-    "share",
-    "low",
-    "high",
-    "prompts",
+    Column("kind"),
+    Column("category"),
+    Column("measure"),
+    Column("p", format_p_value),
+    Column("p_corrected", format_p_value),
+    Column("asked", "d"),
+    Column("tried"),
+    Column("share", ".0%", interval=True, ends=("low", "high")),
+    Column("prompts", "d", get=attrgetter("share.n")),
 )
 _RATER_COLUMNS = (
     Column("measure"),
@@ -566,23 +564,8 @@ class RunMeasuring(RunPart):
 
         need_statements(self.stored)
 
-        def record(question: "Question") -> dict[str, Any]:
-            return {
-                "kind": question.kind,
-                "category": question.category,
-                "measure": question.measure,
-                "p": question.p,
-                "p_corrected": question.p_corrected,
-                "asked": question.asked,
-                "tried": dict(question.tried),
-                "share": question.share.value,
-                "low": question.share.low,
-                "high": question.share.high,
-                "prompts": question.share.n,
-            }
-
         data = RunData(self.stored, selection=Selection(**selection))
-        return Rows(list_questions(data), record, _QUESTION_COLUMNS)
+        return Rows(list_questions(data), _QUESTION_COLUMNS)
 
     def means_by_prompt_type(
         self, *, measures: Names = (), **selection: Unpack[SelectionOptions]
