@@ -269,6 +269,8 @@ class NameDesign:
         )
         has_freedom = group_freedom > 0.5
         ratios = np.ones(self.count)
+        if not has_freedom.any():  # two names a group, in forms that other groups share
+            return ratios
         ratios[has_freedom] = (
             group_squares[has_freedom] / group_freedom[has_freedom, None] / variances
         ).mean(axis=1)

@@ -261,3 +261,12 @@ def test_one_name_makes_no_figure_of_a_group() -> None:
     bits[12] -= 4 * scores
     found = group_figures(NameDesign(GROUPS.tolist()), bits, {"regard": scores}, draws=200)
     assert all(f.q_value > 0.05 for f in found if f.group == 2)
+
+
+def test_two_names_a_group_in_forms_that_others_share_leave_little_to_tell() -> None:
+    """Half of a group's names, as `replicate` tries: no group has much freedom by itself."""
+    design = NameDesign([0, 0, 1, 1, 2, 2], forms=["a", "b", "a", "c", "a", "c"])
+    assert design.degrees == pytest.approx(1)
+    assert max(design.free[design.groups == g].sum() for g in range(3)) < 0.51
+    found = design.test(noise(names=6))
+    assert np.all((found.p_values >= 0) & (found.p_values <= 1))

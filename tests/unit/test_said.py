@@ -15,7 +15,7 @@ import pytest
 from kgbias.benchmark import build_board
 from kgbias.benchmark.board import Board
 from kgbias.cli.benchmark import _print_board
-from kgbias.cli.compare import _print_variance, _print_verdicts, print_group_tests
+from kgbias.cli.compare import _print_group_tests, _print_variance, _print_verdicts
 from kgbias.cli.evidence import _describe_way, _print_groups
 from kgbias.compare.families import GroupTest
 from kgbias.compare.model_contrasts import SIGNIFICANCE_LEVEL, ModelContrast, excludes_zero
@@ -352,7 +352,7 @@ def test_a_small_p_that_shows_nothing_is_explained_beside_the_rule(
         omnibus_p=0.03,
         detectable=0.4,
     )
-    print_group_tests("r", [test], [], [], as_json=False)
+    _print_group_tests("r", [test], [])
     said = capsys.readouterr().out
     assert (
         "regard: no difference was shown (adjusted p = 0.0300, but its interval contains 0); "
