@@ -58,8 +58,8 @@ _QUESTION_COLUMNS = (
     Column("kind"),
     Column("category"),
     Column("measure"),
-    Column("p", format_p_value),
-    Column("p_corrected", format_p_value),
+    Column("p_value", format_p_value, get=attrgetter("p")),
+    Column("p_adjusted", format_p_value, get=attrgetter("p_corrected")),
     Column("asked", "d"),
     Column("tried"),
     Column("share", ".0%", interval=True, ends=("low", "high")),
@@ -549,9 +549,9 @@ class RunMeasuring(RunPart):
         """Whether the groups of each category differ at all: in what is said of them ("said more"),
         in the tone of it by each measure ("tone"), and in how often prompts about them were refused
         ("refusals"). The first screen of a report and its summary name a difference only where
-        `p_corrected` is at most 0.05.
+        `p_adjusted` is at most 0.05.
 
-        Frame columns: kind, category, measure, p, p_corrected (Holm, over the questions of the
+        Frame columns: kind, category, measure, p_value, p_adjusted (Holm, over the questions of the
         kind), asked (how many these are), tried (for "said more": how many words, predicates ...
         were tried of each group, by kind), share with low and high (for "refusals": of the prompts
         of the category), prompts (how many).
