@@ -68,7 +68,9 @@ class FileScorer:
 def _read_rows(path: Path) -> list[Mapping[str, Any]]:
     sheet = read_sheet(path, SCORE_TABLE.known_columns)
     # The objects of JSON lines need not share their keys.
-    rows = [{name: row.get(name) for name in sheet.columns} for _, row in sheet.rows]
+    rows: list[Mapping[str, Any]] = [
+        {name: row.get(name) for name in sheet.columns} for _, row in sheet.rows
+    ]
     if not rows:
         raise DataError(f"{path} holds no rows of scores")
     return rows
