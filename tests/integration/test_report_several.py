@@ -173,7 +173,7 @@ def test_every_measure_that_two_runs_have_is_shown(
     more = ["graph-1", "graph-2", "graph-3", "overlap", "statements"]
     assert list(shown) == [*keys, "ranks", *more, *(f"differences-{key}" for key in keys)]
     attack, warmth = shown["differences-identity-attack"], shown["differences-warmth"]
-    assert ["Ayes", "one", "two", "40, 40", "+0.800"] in [list(row[:5]) for row in attack.rows]
+    assert ["Ayes", "one", "two", "40, 40", "+0.800"] in [row[:5] for row in shown_rows(attack)]
     assert "over 12 differences in all measures" in attack.note
     assert "of 0.05 or more" in attack.note
     assert "of 0.2 standard deviations or more" in warmth.note
