@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +26,7 @@ from kgbias.evidence.names import (
 from kgbias.evidence.probe_plan import default_carriers
 from kgbias.graph.types import verbalise
 from kgbias.ids import normalise
+from kgbias.io.columns import Column
 from kgbias.io.text import LATEX_SCRIPT, display_width
 from kgbias.language.words import join_words
 from kgbias.packs import Pack, find_run_pack, load_pack, pack_names
@@ -339,7 +341,7 @@ def test_a_model_that_does_not_write_the_language_is_told(
         return [" are of the opinion that they are not the best." for _ in prompts]
 
     with kgbias.open(None, progress=False) as study:
-        asking = {"prompts": str(eleventh), "category": ["nationality"], "iterations": 0}
+        asking: Any = {"prompts": str(eleventh), "category": "nationality", "iterations": 0}
         told = study.crawl(kgbias.in_memory(english, name="e"), samples=6, **asking)
         assert "hardly writes it" in told.crawl_result.language_note
         assert "another language" in told.crawl_result.empty_reason
@@ -350,8 +352,10 @@ def test_a_model_that_does_not_write_the_language_is_told(
 def test_tables_of_other_scripts_have_their_macro_and_width() -> None:
     assert display_width("喜欢啤酒") == 8 and display_width("abc") == 3
     assert display_width("é") == display_width("e\u0301") == 1
-    table = Table("x", "T", ("group", "said"), [["德国人", "喜欢啤酒"]])
+    table = Table("x", "T", (Column("group"), Column("said")), [["德国人", "喜欢啤酒"]])
     text = table_latex(table, "Warning")
     assert LATEX_SCRIPT in text and r"\kgbiasscript{德国人}{" in text
-    plain = table_latex(Table("x", "T", ("group", "said"), [["Germans", "beer"]]), "Warning")
+    plain = table_latex(
+        Table("x", "T", (Column("group"), Column("said")), [["Germans", "beer"]]), "Warning"
+    )
     assert "kgbiasscript" not in plain

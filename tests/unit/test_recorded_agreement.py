@@ -133,7 +133,8 @@ def test_the_floor_is_what_a_groups_number_of_entries_gives() -> None:
     rng = np.random.default_rng(0)
     recorded = (rng.random((5, 40)) < np.array([[0.9], [0.6], [0.4], [0.2], [0.1]])) * 2
     kinds = ("trait",) * 40
-    popular = np.repeat(recorded.sum(axis=1, keepdims=True) * 1.0, 40, axis=1)
+    totals = recorded.sum(axis=1, keepdims=True).astype(np.float64)
+    popular: Any = np.repeat(totals, 40, axis=1)
     found = judge_agreement({FORWARD: popular}, table_of(recorded.tolist(), kinds))[0]
     assert found.auc.value > 0.7
     assert found.floor == pytest.approx(found.auc.value, abs=0.03)
