@@ -274,7 +274,8 @@ class OpenAIModel(ServerModel):
         return super().adapt(refusal, parameters)
 
     def _parse_reply(self, data: Any, request: Request) -> ServerReply:
-        choice = data["choices"][0]
+        choices = data["choices"]  # one is asked for; a server that gives several may mix them up
+        choice = next((c for c in choices if as_object(c).get("index") == 0), choices[0])
         reason, refusal, thoughts = _find_reason(choice), None, ""
         # Some gateways answer either request in the other's shape.
         reply_message = choice.get("message") or choice.get("delta")

@@ -223,6 +223,15 @@ def test_a_status_without_words(code: int, said: str, monkeypatch: pytest.Monkey
         model.close()
 
 
+def test_of_several_answers_the_first_by_its_number_is_taken() -> None:
+    choices = [{"index": n, "text": f" {n}", "finish_reason": "stop"} for n in (1, 0)]
+    with FaultServer(lambda *_: ("body", json.dumps({"choices": choices}))) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        [[(_, found)]] = model.complete([Request("a", seed=1)])
+        model.close()
+    assert found.text == " 0"
+
+
 def test_what_is_no_text_is_not_shown() -> None:
     secrets = Secrets("a-secret-key")
     assert describe_body(gzip.compress(b"{}" * 999), secrets) == "bytes that are no text"
