@@ -138,7 +138,9 @@ def test_the_floor_is_what_a_groups_number_of_entries_gives() -> None:
     found = judge_agreement({FORWARD: popular}, table_of(recorded.tolist(), kinds))[0]
     assert found.auc.value > 0.7
     assert found.floor == pytest.approx(found.auc.value, abs=0.03)
-    found = judge_agreement({FORWARD: recorded * 1.0}, table_of(recorded.tolist(), kinds))[0]
+    found = judge_agreement(
+        {FORWARD: recorded.astype(np.float64)}, table_of(recorded.tolist(), kinds)
+    )[0]
     assert found.auc.value == 1 and found.floor_high < 0.9
     assert found.low_over_groups <= found.auc.value <= found.high_over_groups
 
