@@ -234,7 +234,7 @@ def plan_recorded(
     if not entries:
         raise DataError(
             f"{table[0].source} has fewer than {MIN_GROUPS} groups of a category of which kgbias "
-            "knows names; hold a run with your own groups against it: kgbias known RUN"
+            "knows names; compare it with a run about your own groups instead"
         )
     support = Counter(
         normalise(entry.attribute)
