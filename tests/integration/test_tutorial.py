@@ -32,6 +32,7 @@ def _mapped(folder: Path) -> None:
                 seeds=folder / "jobs.csv",
                 samples=1,
                 iterations=0,
+                seed=1,  # which gives statements that are believed
                 name=name,
             )
             run.measure()
