@@ -80,7 +80,7 @@ FORMS: dict[str, Callable[[Rows], bytes]] = {
     "comments": lambda rows: b"# made by hand\n#\n" + delimited(rows, ","),
     "spaces": lambda rows: delimited([{f"{k} ": v for k, v in row.items()} for row in rows], ","),
     "windows": lambda rows: delimited(rows, ",").replace(b"\n", b"\r\n"),
-    "gzip": lambda rows: gzip.compress(delimited(rows, ",")),
+    "gzip": lambda rows: gzip.compress(delimited(rows, ","), mtime=0),
     "json": lambda rows: json.dumps(rows, indent=1).encode(),
     "json within": lambda rows: json.dumps({"version": 1, "data": rows}).encode(),
     "json by column": lambda rows: json.dumps(
@@ -440,8 +440,8 @@ def test_statements_with_commas_are_statements(tmp_path: Path) -> None:
         (b"\xff\xff\xff\xff\x90/\0\0", "an Arrow file"),
         (b"ARROW1\0\0", "an Arrow file"),
         (b"\x80\x03]q\0.", "a Python pickle"),
-        (gzip.compress(b"RDX3\nX\n\0\0\0\3"), "an R workspace"),
-        (gzip.compress(b"a.csv".ljust(257, b"\0") + b"ustar"), "an archive"),
+        (gzip.compress(b"RDX3\nX\n\0\0\0\3", mtime=0), "an R workspace"),
+        (gzip.compress(b"a.csv".ljust(257, b"\0") + b"ustar", mtime=0), "an archive"),
         (b"BZh91AY", "an archive"),
     ],
 )
