@@ -49,6 +49,15 @@ SETS = {
 VECTORS = {
     word: [float(n), 1.0, n % 3] for n, word in enumerate(w for s in SETS.values() for w in s)
 }
+RECORDED = [
+    {"group": group, "attribute": attribute}
+    for group, attribute in (
+        ("German", "punctual"),
+        ("Dutch", "punctual"),
+        ("Italian", "lazy"),
+        ("Spanish", "lazy"),
+    )
+]
 PROFILE = "Occupation: baker\nHobbies: tea\nPersonality: kind\nPersonality traits: kind"
 STORY = "Ann was a kind nurse who lived by the sea. She loved rain and worked in a hospital."
 
@@ -251,6 +260,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Study.probe_sets": lambda: study.probe_sets(
             REFERENCE, {"peoples": (PEOPLES, ["wear amber scarves", "love rain"])}
         ),
+        "Study.recorded_agreement": lambda: study.recorded_agreement(REFERENCE, RECORDED),
         "Study.sofa": lambda: study.sofa(),
         "Study.sofa_figures": lambda: study.sofa_figures(folder / "sofa"),
         "Study.probe_apx": lambda: study.probe_apx(

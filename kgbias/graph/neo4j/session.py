@@ -337,6 +337,7 @@ class Neo4jSession:
                 wait.note_answer()
                 return result
             except Exception as error:
+                _raise_interruption(error)
                 wait.wait_after(error)
 
     @contextmanager
@@ -387,6 +388,15 @@ class Neo4jSession:
         if isinstance(error, self._neo4j.exceptions.ServiceUnavailable | ValueError):
             return StoreError(f"cannot reach {self.url}: {_first_line(error)}")
         return StoreError(f"{self.url}: {_first_line(error)}")
+
+
+def _raise_interruption(error: BaseException | None) -> None:
+    """Raise the Ctrl-C in the handling of which this error came about, if there is one: the driver
+    cannot close in order a connection whose answer was being read."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+        error = error.__context__
 
 
 class _ServerWait:
