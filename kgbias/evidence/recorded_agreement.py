@@ -432,7 +432,7 @@ def _figure_by_attribute(
 ) -> AgreementFigure:
     aucs = _column_aucs(lifts, recorded, categories)
     known = aucs[~np.isnan(aucs)]
-    auc = clustered_mean(range(len(known)), known.tolist())
+    auc = clustered_mean(range(len(known)), known.tolist()).clip(0.0, 1.0)
     low, high = _jackknife_groups(lifts, recorded, categories, auc.value)
     dealt = [_known_mean(_column_aucs(lifts, deal, categories)) for deal in deals]
     return AgreementFigure(
@@ -447,7 +447,7 @@ def _figure_by_group(
     known = aucs[~np.isnan(aucs)]
     dealt = [_known_mean(_aucs(lifts.T, deal.T)) for deal in deals]
     floor, high = _floor(dealt)
-    auc = clustered_mean(range(len(known)), known.tolist())
+    auc = clustered_mean(range(len(known)), known.tolist()).clip(0.0, 1.0)
     return AgreementFigure(
         kind, direction, "group", auc, floor=floor, floor_high=high, entries=int(recorded.sum())
     )
