@@ -417,7 +417,9 @@ def judge_agreement(lifts: Mapping[str, Array], recorded: RecordedTable) -> list
         for name, part in parts.items():
             placements = _placements(own, part, counts != 0, categories)
             if placements:
-                auc = clustered_mean([a for a, _ in placements], [value for _, value in placements])
+                auc = clustered_mean(
+                    [a for a, _ in placements], [value for _, value in placements]
+                ).clip(0.0, 1.0)
                 figures.append(AgreementFigure(kind, direction, name, auc, entries=len(placements)))
     return figures
 
