@@ -161,7 +161,7 @@ class CommandGroup(click.Group):
             and first_word not in (*self.commands, *context.help_option_names)
             and (
                 first_word.startswith("-")
-                or _needs_model_alone(run_command)
+                or (args and _needs_model_alone(run_command))
                 or any(isinstance(p, click.Argument) for p in run_command.params)
             )
         ):

@@ -109,8 +109,15 @@ def test_a_first_report_comes_after_the_first_round(
     assert said.index("a first report, preliminary, after") < said.index("iteration 1")
     assert "Preliminary" not in found.report.read_text("utf-8")
     assert found.evidence.records() == evidence(whole)
+    # Read in two parts, the same statements have scores that differ in their last bits.
     with kgbias.open(tmp_path / "s.db") as study, kgbias.open(whole / "s.db") as other:
-        assert study.run().groups().records() == other.run().groups().records()
+        rows = study.run().groups().records(), other.run().groups().records()
+    assert len(rows[0]) == len(rows[1])
+    for row, expected in zip(*rows, strict=True):
+        assert row.keys() == expected.keys()
+        for name, value in expected.items():
+            near = pytest.approx(value, rel=1e-5, abs=1e-5, nan_ok=True)
+            assert row[name] == (near if isinstance(value, float) else value), name
 
 
 @pytest.mark.slow

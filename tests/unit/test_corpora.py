@@ -48,7 +48,7 @@ def test_a_folder_becomes_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     folder.mkdir()
     (folder / "a.md").write_text(
         "Some say that women are weak, and men are strong. Hatred of men is common.\n\n"
-        + "\n\n".join(HOSTILE_TEXTS),
+        + "\n\n".join(HOSTILE_TEXTS).replace("\0", ""),
         encoding="utf-8",
         errors="replace",
     )

@@ -30,7 +30,6 @@ from kgbias.models.http import (
     warn_unencrypted,
     without_password,
 )
-from kgbias.models.server import MAX_ATTEMPTS
 from tests.conftest import require_modules
 from tests.fault_server import FaultServer
 from tests.server_kinds import without_waiting
@@ -195,7 +194,7 @@ def test_a_server_that_never_answers_in_time_is_given_up() -> None:
         with pytest.raises(ModelError, match=r"no answer within 0 s from .*one request at a time"):
             list(model.complete([Request(str(n), seed=n) for n in range(100)]))
         model.close()
-    assert sum(server.request_counts.values()) <= 4 * MAX_ATTEMPTS
+    assert len(server.request_counts) < 50  # of a hundred; how many depends on the machine
 
 
 def test_a_page_in_the_place_of_an_answer_is_called_one() -> None:
