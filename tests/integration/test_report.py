@@ -137,8 +137,10 @@ def test_a_page_asks_no_one_for_anything(drawn: Drawn) -> None:
 
 def test_a_run_is_read_once(drawn: Drawn) -> None:
     assert set(drawn.asked) >= {"triples", "generations", "group_scores", "metrics", "topics"}
-    # Labels are the store's, not the run's: the figures read them, and so do the tests.
-    assert max(n for name, n in drawn.asked.items() if name != "labels") == 1, drawn.asked
+    # Labels are the store's, not the run's: the figures read them, and so do the tests. A method's
+    # exhibits and its section each read what is the method's own.
+    counts = {name: n for name, n in drawn.asked.items() if name not in ("labels", "attributions")}
+    assert max(counts.values()) == 1 and drawn.asked["attributions"] <= 2, drawn.asked
 
 
 def test_a_new_measure_is_in_the_page(
@@ -159,7 +161,7 @@ def test_a_new_measure_is_in_the_page(
     assert {t["sense"] for t in data["triples"]} == {0.25}
     words = " ".join(page.words.split())
     assert "mean toxicity 95% interval median mean sense 95% interval" in words
-    assert "Mean sense per group, 95% intervals" in words and "0.250 to 0.250" in words
+    assert "Mean sense per group, 95% intervals" in words and "0.250" in words
 
 
 def test_ids_are_unique(store: SQLiteStore, tmp_path: Path) -> None:
@@ -213,7 +215,10 @@ def test_a_run_without_measures_or_triples(store: SQLiteStore, tmp_path: Path) -
     empty = Run("empty", ModelInfo("m"), {}, TWO)
     store.begin_run(empty)
     page = report(store, store.find_run("empty"), tmp_path)
-    assert "incomplete (running)" in page.words and json.loads(page.data)["triples"] == []
+    assert (
+        "the crawl was still running" in " ".join(page.words.split())
+        and json.loads(page.data)["triples"] == []
+    )
 
 
 def test_a_large_run_is_cut_and_says_so(
