@@ -253,7 +253,7 @@ def test_reading_other_files(tmp_path: Path) -> None:
     (table := tmp_path / "said.tsv").write_text("claim\tcategory\nare kind\tgender\n")
     assert read_stereotypes(table, "claim").rows == [("gender", "are kind")]
     for wrong in (None, "statements"):
-        with pytest.raises(UsageError, match="it has claim, category"):
+        with pytest.raises(UsageError, match="it has 'claim', 'category'"):
             read_stereotypes(table, wrong)
     with pytest.raises(UsageError, match="`column` applies to tables"):
         read_stereotypes(text, "claim")
