@@ -44,6 +44,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
+    Attribution,
     BeliefRun,
     BelievedEdge,
     ChoiceRun,
@@ -122,6 +123,11 @@ class RunData:
         if self.run.kind != "crawl" or not self.summary.refused:
             return []
         return measure_refusals(self.run.groups, self.generations, None)
+
+    @cached_property
+    def attributions(self) -> Sequence[Attribution]:
+        """The effects of words on scores."""
+        return self.stored.attributions()
 
     @cached_property
     def vectors(self) -> StatementVectors:

@@ -34,7 +34,7 @@ orange words lower it; the strongest is the darkest.</p>
 
 def words_section(data: RunData) -> Section | None:
     """The strongest word effects by measure and method; None if there are none."""
-    attributions = data.stored.attributions()
+    attributions = data.attributions
     if not attributions:
         return None
     return Section("Words behind the scores", _render_attributions(data, attributions), "words")

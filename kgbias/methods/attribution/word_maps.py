@@ -32,9 +32,7 @@ def word_maps(data: RunData, place: str) -> Iterator[Exhibit]:
     """The maps of everything that was attributed: by label, by group, and for every other scorer of
     the measure by what both call the statements."""
     triples = {t.id: t for t in data.triples}
-    attributions = [
-        a for a in latest_attributions(data.stored.attributions()) if a.triple_id in triples
-    ]
+    attributions = [a for a in latest_attributions(data.attributions) if a.triple_id in triples]
     for metric in dict.fromkeys(a.metric for a in attributions):
         of_metric = [a for a in attributions if a.metric == metric]
         labels = data.labels(metric)

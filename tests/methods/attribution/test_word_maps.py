@@ -68,7 +68,7 @@ def data(attributed: int = 20) -> Any:
     found = [attribution(id, "Men do sing.", effects[int(id)]) for id in ids[:attributed]]
     return SimpleNamespace(
         triples=[triple(id, "Men" if int(id) % 2 else "Women", "do", "sing") for id in ids],
-        stored=SimpleNamespace(attributions=lambda: found),
+        attributions=found,
         labels=lambda metric: own if metric == METRIC else theirs,
         scorers=[METRIC, OTHER, Metric("toxicity", "ours", "1")],
     )
