@@ -4,6 +4,7 @@ command starts in milliseconds and can be killed, limited and measured. Driven b
 
 import json
 import os
+import re
 import resource
 import signal
 import sys
@@ -27,6 +28,8 @@ MODULES = (
     "rich.progress",
     "scipy.stats",
 )
+
+LOADS_A_LIBRARY = re.compile(r"^(import|from) (torch|transformers|kglite)\b", re.MULTILINE)
 
 
 def child(order: dict[str, Any]) -> None:
@@ -135,15 +138,16 @@ def finish(pid: int, timeout: float, kill_after: float | None) -> dict[str, Any]
 
 
 def _own_modules() -> list[str]:
-    """The modules of kgbias that do not load PyTorch or an engine as they are imported."""
+    """The modules of kgbias that do not load PyTorch, transformers or an engine as they are
+    imported."""
     import kgbias
 
     names = []
     for module in walk_packages(kgbias.__path__, "kgbias."):
         spec = find_spec(module.name)
         text = Path(spec.origin).read_text("utf-8") if spec and spec.origin else ""
-        loads = any(f"\nimport {name}" in text for name in ("torch", "kglite"))
-        if not loads and module.name != "kgbias.__main__":  # which runs the command
+        is_light = not LOADS_A_LIBRARY.search(text)
+        if is_light and module.name != "kgbias.__main__":  # which runs the command
             names.append(module.name)
     return names
 
