@@ -321,9 +321,9 @@ def measure_keyness(
     rng = np.random.Generator(np.random.PCG64(seed))
     min_q, reached, discoveries = float(q_values.min(initial=1.0)), 0, []
     for _ in range(deals):
-        dealt_q = _adjust_rows(null.p_values(table.counts(_deal_groups(table, rng))))
-        reached += float(dealt_q.min(initial=1.0)) <= min_q + 1e-12
-        discoveries.append(int((dealt_q <= SIGNIFICANCE_LEVEL).sum()))
+        lowest_q, found = _summarize_rows(null.p_values(table.counts(_deal_groups(table, rng))))
+        reached += lowest_q <= min_q + 1e-12
+        discoveries.append(found)
     # The smallest corrected p of a group is itself a p-value (Simes 1986): a bound where no deal
     # comes near.
     overall_p = min((reached + 1) / (deals + 1), table.groups * min_q)
@@ -372,6 +372,17 @@ def _adjust_rows(p_values: Floats) -> Floats:
     return adjusted
 
 
+def _summarize_rows(p_values: Floats) -> tuple[float, int]:
+    """The lowest q-value that `_adjust_rows` would give, and how many it would call significant:
+    which q-value is whose takes most of its time, and no deal needs it."""
+    n = p_values.shape[1]
+    if not p_values.size:
+        return 1.0, 0
+    scaled = np.sort(p_values, axis=1) * n / np.arange(1, n + 1)
+    ranks = np.where(scaled <= SIGNIFICANCE_LEVEL, np.arange(1, n + 1), 0)
+    return min(1.0, float(scaled.min())), int(ranks.max(axis=1).sum())
+
+
 class _NullDistribution:
     """The p-value of every count of every feature in every group: dealing within blocks leaves the
     margins, and so these distributions, as they are."""
@@ -382,7 +393,7 @@ class _NullDistribution:
         np.add.at(of_block, (table.block, table.group), 1)
         having = np.zeros((blocks, table.features), dtype=np.int64)
         np.add.at(having, (table.block[table.rows], table.columns), 1)
-        by_margins: dict[tuple[tuple[int, ...], ...], Floats] = {}
+        start_of: dict[tuple[tuple[int, ...], ...], int] = {}  # of the distribution of margins
         distributions: list[Floats] = []
         starts = np.zeros((table.groups, table.features), dtype=np.int64)
         start = 0
@@ -393,11 +404,11 @@ class _NullDistribution:
                     (int(of_block[b].sum()), int(having[b, feature]), int(of_block[b, group]))
                     for b in blocks_having
                 )
-                if key not in by_margins:
-                    by_margins[key] = _p_of_counts(key)
-                starts[group, feature] = start
-                distributions.append(by_margins[key])
-                start += len(by_margins[key])
+                if key not in start_of:
+                    start_of[key] = start
+                    distributions.append(_p_of_counts(key))
+                    start += len(distributions[-1])
+                starts[group, feature] = start_of[key]
         self._starts = starts
         self._p_values = np.concatenate(distributions) if distributions else np.zeros(0)
 

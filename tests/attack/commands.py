@@ -19,25 +19,25 @@ from tests.waiting import DEADLINE_SECONDS
 ROOT = Path(__file__).resolve().parents[2]
 MAX_ERROR_CHARS = 2_500  # characters: a message fits a screen, whatever the input was
 # Resident memory that a command may take in these attacks, in MB: twice what it takes undisturbed,
-# of which 140 are its modules. A query that runs until its time is up builds rows until then,
+# of which 170 are all modules at once. A query that runs until its time is up builds rows until then,
 # up to the bound of its own engine (three quarters of the machine's memory).
 COMMAND_MEMORY_MB = {
-    "import": 300,
-    "measure": 300,
-    "structure": 300,
-    "compare": 300,
-    "associate": 300,
+    "import": 330,
+    "measure": 330,
+    "structure": 330,
+    "compare": 330,
+    "associate": 330,
     "report": 400,
     "figures": 400,
-    "export": 300,
-    "push": 300,
-    "runs": 300,
+    "export": 330,
+    "push": 330,
+    "runs": 330,
     "query": 4_000,
-    "explore": 300,
-    "publish": 300,
-    "ask": 300,
-    "faithfulness": 300,
-    "review": 300,
+    "explore": 330,
+    "publish": 330,
+    "ask": 330,
+    "faithfulness": 330,
+    "review": 330,
 }
 MODEL_COMMANDS = (
     "crawl",
@@ -62,7 +62,7 @@ def memory_limit_mb(argv: Sequence[str]) -> int:
     """How much memory a command may take, in MB: a model or a server has its own bound."""
     name = argv[0] if argv else ""
     if name not in MODEL_COMMANDS and "reference" not in argv:
-        return COMMAND_MEMORY_MB.get(name, 300)
+        return COMMAND_MEMORY_MB.get(name, 330)
     if any("openai" in word for word in argv):
         return SERVER_MEMORY_MB
     files = any(word.startswith("scores:") for word in argv) and "--axes" not in argv

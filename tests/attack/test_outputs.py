@@ -267,7 +267,7 @@ def test_latex_compiles_as_it_stands(commands: Commands, tmp_path: Path, program
         for g, p, o in [
             ("wömen", "say", text.replace('"', '""'))
             for text in (*LETTERS, *CORPUS[:25])
-            if text.strip() and "\ud83d" not in text and len(text) < 200
+            if text.strip() and not {"\ud83d", "\0"} & {*text} and len(text) < 200
         ]
     ]
     (tmp_path / "l.csv").write_text("group,predicate,object\n" + "\n".join(rows) + "\n")

@@ -19,7 +19,14 @@ from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.report.findings import build_screen
 from kgbias.report.run_data import RunData
-from kgbias.stats.keyness import FeatureTable, PromptFeatures, log_odds_ratio, measure_keyness
+from kgbias.stats.keyness import (
+    FeatureTable,
+    PromptFeatures,
+    _adjust_rows,
+    _summarize_rows,
+    log_odds_ratio,
+    measure_keyness,
+)
 
 GROUPS = ("Bakers", "Farmers", "Nurses", "Sailors")
 COMMON = ("work", "music", "money", "friends", "food", "sports")
@@ -242,3 +249,14 @@ def test_statements_without_prompts_are_tested_by_themselves(store: SQLiteStore)
     by_group = {g.id: [t for t in counted.triples if t.group_id == g.id] for g in data.run.groups}
     (test,) = run_content_tests(data.run.groups, by_group, Draws({}), {}, deals=19)
     assert ("Farmers", "fields") in {(one.group, one.feature) for one in test.found}
+
+
+def test_deals_are_summarized_as_their_q_values_say() -> None:
+    rng = np.random.default_rng(0)
+    for shape in ((1, 1), (7, 40), (3, 0), (0, 5)):
+        for power in (1, 6):  # nothing to find, and much
+            p_values = np.round(rng.random(shape) ** power, 2)  # with ties
+            q_values = _adjust_rows(p_values)
+            lowest, found = _summarize_rows(p_values)
+            assert lowest == q_values.min(initial=1.0)
+            assert found == (q_values <= 0.05).sum()
