@@ -19,8 +19,8 @@ from tests.waiting import DEADLINE_SECONDS
 ROOT = Path(__file__).resolve().parents[2]
 MAX_ERROR_CHARS = 2_500  # characters: a message fits a screen, whatever the input was
 # Resident memory that a command may take in these attacks, in MB: twice what it takes undisturbed,
-# of which 170 are all modules at once. A query that runs until its time is up builds rows until then,
-# up to the bound of its own engine (three quarters of the machine's memory).
+# of which 170 are all modules at once. A query that runs until its time is up builds rows until
+# then, up to the bound of its own engine (three quarters of the machine's memory).
 COMMAND_MEMORY_MB = {
     "import": 330,
     "measure": 330,
