@@ -111,4 +111,5 @@ def test_without_an_augmentation_nothing_moves(
     values: Values3, measure: str, strategy: str, arm: str
 ) -> None:
     test = against_none(values, measure, strategy, arm)
-    assert test.u_p > 1e-3 and abs(test.delta) < 0.1, test
+    # Of two arms of 320 that are alike, delta has a standard deviation of .046.
+    assert test.u_p > 1e-3 and abs(test.delta) < 0.15, test
