@@ -70,6 +70,7 @@ lint: .venv/.test
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/python scripts/typed_notebook.py notebooks/in_memory.ipynb
 
 # The site, in site/: open site/index.html, or `mkdocs serve` while you write.
 docs: .venv/.docs

@@ -4,8 +4,6 @@ reference model in place of SmolLM2, whose beliefs another notebook draws."""
 import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -84,31 +82,3 @@ def test_a_notebook_runs(path: Path, client: Any, tmp_path: Path) -> None:
     assert not any(
         output.output_type == "error" for c in notebook.cells for output in c.get("outputs", ())
     )
-
-
-@pytest.mark.slow
-def test_what_is_in_memory_is_typed(tmp_path: Path) -> None:
-    """The code of the notebook under mypy, strictly: what the code takes, the types take."""
-    require_modules("nbformat", "mypy")
-    import nbformat
-
-    notebook = nbformat.read(FOLDER / "in_memory.ipynb", as_version=4)
-    code = [cell.source for cell in notebook.cells if cell.cell_type == "code"]
-    (tmp_path / "in_memory.py").write_text("\n".join(code), "utf-8")
-    done = subprocess.run(
-        [
-            sys.executable,
-            "-m",
-            "mypy",
-            "--strict",
-            "--config-file",
-            "pyproject.toml",
-            str(tmp_path / "in_memory.py"),
-        ],
-        cwd=ROOT,
-        env=os.environ | {"MYPYPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
