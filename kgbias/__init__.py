@@ -9,18 +9,19 @@
 
 `kgbias.open` is the front door: it opens a `Study`, a store of runs, and all else is a method of
 the study or of one of its `Run`s. The command line calls the same methods. Importing kgbias
-imports nothing heavy; each name below is loaded when it is first used.
+imports no other module; each name below is loaded when it is first used. So Ctrl-C finds a command
+in the hands of `__main__`, which ends it without a traceback, as early as Python allows.
 
 Public names are those below; a test holds them to a list. To add one, add it here and to
 docs/api/index.md.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
-from kgbias.io.resources import __version__
-
+TYPE_CHECKING = False  # checkers of types take it for true
 if TYPE_CHECKING:
+    from typing import Any
+
     from kgbias import errors as errors
     from kgbias.associate import AssociationTest as AssociationTest
     from kgbias.associate import WordSet as WordSet
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from kgbias.errors import RunNotFound as RunNotFound
     from kgbias.errors import StoreError as StoreError
     from kgbias.errors import UsageError as UsageError
+    from kgbias.io.resources import __version__ as __version__
     from kgbias.io.rows import Rows as Rows
     from kgbias.measure.scorers import Judgement as Judgement
     from kgbias.measure.scorers import Scorer as Scorer
@@ -108,6 +110,7 @@ _PUBLIC = {
     "kgbias.study.plan": ("Plan", "read_plan"),
     "kgbias.study.records": ("Figure",),
     "kgbias.study.reproduction": ("Reproduction", "reproduce"),
+    "kgbias.io.resources": ("__version__",),
     "kgbias.io.rows": ("Rows",),
     "kgbias.study.run": ("Run",),
     "kgbias.study.study": ("Study", "model_kinds", "open", "plugins", "price", "queries"),
@@ -115,10 +118,10 @@ _PUBLIC = {
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
-__all__ = ["__version__", "errors", *sorted(_HOME)]
+__all__ = ["errors", *sorted(_HOME)]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
     if name == "errors":
         return import_module("kgbias.errors")
     if name not in _HOME:

@@ -182,6 +182,15 @@ def base_url_option(function: FunctionT) -> FunctionT:
             help="A header to send to the server (repeatable). $VARIABLE as its value is read from "
             "the environment; it is stored nowhere.",
         ),
+        click.option(
+            "--show-url",
+            is_flag=True,
+            callback=set_shown_urls,
+            expose_value=False,
+            is_eager=True,
+            help="Show and store the server's whole address, path and query too (default: their "
+            "unusual parts as digests, since they may hold a token). No password, ever.",
+        ),
     )(function)
 
 
@@ -226,6 +235,15 @@ def set_headers(
 
         context.with_resource(send_headers(headers, server_url(context.params.get("base_url"))))
     return headers_given
+
+
+def set_shown_urls(context: click.Context, parameter: click.Parameter, is_asked: bool) -> bool:
+    """Show and store whole addresses of servers until the command ends."""
+    if is_asked:
+        from kgbias.models.http import show_urls
+
+        context.with_resource(show_urls())
+    return is_asked
 
 
 def model_option(function: FunctionT) -> FunctionT:

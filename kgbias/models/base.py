@@ -23,6 +23,10 @@ Settings = tuple[tuple[str, str], ...]
 """How a model was asked: everything besides its weights and the question that can change an answer
 (dtype, base URL, the token before a text), as (name, value) pairs."""
 
+ADDRESS_SETTING = "address"
+"""The setting with the whole address of a server, if a person asked to keep it. No id depends on
+it, so that asking for it later asks no model again."""
+
 
 IN_MEMORY_PREFIX = "memory:"  # begins the names of models that a program holds
 
@@ -102,7 +106,8 @@ class ModelInfo:
     def configured_id(self, settings: Settings) -> str:
         """The id of this model with these settings, from which ids of runs, answers and probings
         follow."""
-        return content_id("model", self.name, self.revision, repr(settings))
+        told = tuple(setting for setting in settings if setting[0] != ADDRESS_SETTING)
+        return content_id("model", self.name, self.revision, repr(told))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@ up to a maximum size (sixteen may be under way at once, and all of each is held)
 limit for the whole of it, and never decompressed.
 
 A token in the path or query of an address is stored and shown as a digest, taken out of what
-servers echo, and put into no command that is printed. A key that goes to a public server over
-`http://` is remarked, once. A proxy that is down is named. Of a server that hangs up or speaks
-another protocol, it is said what happened. tests/unit/test_when_it_goes_wrong.py holds this.
+servers echo, and put into no command that is printed, unless a person asks for it (`show_urls`). A
+key that goes to a public server over `http://` is remarked, once. A proxy that is down is named. Of
+a server that hangs up or speaks another protocol, it is said what happened.
+tests/unit/test_when_it_goes_wrong.py holds this.
 """
 
 import asyncio
@@ -143,9 +144,18 @@ _WORDLESS = {
 
 
 def reason(error: BaseException) -> str:
-    """What an error says; in words of our own where a client gives none, as for a server that hangs
-    up."""
-    return str(error) or _WORDLESS.get(type(error).__name__, type(error).__name__)
+    """What an error says, with advice where the cause is known; in words of our own where a client
+    gives none, as for a server that hangs up."""
+    text = str(error) or _WORDLESS.get(type(error).__name__, type(error).__name__)
+    advice = next((advice for code, advice in _TLS_ADVICE.items() if code in text), "")
+    return text + advice
+
+
+_TLS_ADVICE = {
+    "CERTIFICATE_VERIFY_FAILED": "; if you trust it, name the file of its certificate in "
+    "SSL_CERT_FILE",
+    "WRONG_VERSION_NUMBER": "; what answers there speaks no TLS: http:// instead of https://?",
+}
 
 
 _MODERATION_PATTERN = re.compile(
@@ -481,7 +491,8 @@ def read_secrets(url: str, api: Api = OPENAI_API) -> Secrets:
     if is_key_withheld(url, os.environ.get(api.variable), api.url):
         key = ""
     password = unquote(urlsplit(url).password or "")
-    return Secrets(key, password, (*own_headers(url).values(), *_hidden_parts(url)))
+    hidden_parts = () if _shown_url_contexts else _hidden_parts(url)
+    return Secrets(key, password, (*own_headers(url).values(), *hidden_parts))
 
 
 def server_url(base_url: str | None = None, api: Api = OPENAI_API) -> str:
@@ -496,7 +507,12 @@ def server_url(base_url: str | None = None, api: Api = OPENAI_API) -> str:
     if not is_sound or not url.isascii() or not url.isprintable() or set(" \\") & set(url):
         example = "http://HOST:PORT" + urlsplit(api.url).path
         raise UsageError(f"base_url must look like {example}")
+    if endpoint := _ENDPOINT_PATTERN.search(parts.path):
+        raise UsageError(f"base_url is the address before {endpoint[0]}: leave that out")
     return url
+
+
+_ENDPOINT_PATTERN = re.compile(r"/(?:chat/)?completions/?$|/v\d+/messages/?$|/embeddings/?$")
 
 
 # Segments of addresses of APIs; any other may be a token, or name a customer.
@@ -504,6 +520,28 @@ _KNOWN_SEGMENTS = frozenset(
     "v1 v2 v3 v4 v1beta api openai deployments compatible-mode inference paas serverless engines"
     " models proxy litellm rest".split()
 )
+
+
+_shown_url_contexts: list[str] = []  # those that are open
+
+
+@contextmanager
+def show_urls() -> Iterator[None]:
+    """Inside this context, addresses of servers are shown and stored whole, but for passwords."""
+    _shown_url_contexts.append("open")
+    try:
+        yield
+    finally:
+        _shown_url_contexts.pop()
+
+
+def shown_url(url: str) -> str:
+    """A URL as people see it: safe to show (`without_password`), or whole but for its password
+    where that was asked for (`show_urls`)."""
+    if not _shown_url_contexts:
+        return without_password(url)
+    parts = urlsplit(url)
+    return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
 
 def without_password(url: str) -> str:
@@ -575,7 +613,7 @@ def open_client(url: str, timeout: float, retries: int) -> Any:
     except ModuleNotFoundError as error:
         raise MissingExtra("openai", extra="openai") from error
     query = dict(parse_qsl(urlsplit(url).query))  # as Azure's api-version
-    with client_errors(without_password(url)):
+    with client_errors(shown_url(url)):
         return openai.AsyncOpenAI(
             api_key=read_secrets(url).key or "none",  # a server without keys still wants the header
             base_url=urlunsplit(urlsplit(url)._replace(query="", fragment="")),
@@ -906,6 +944,14 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
             except TimeoutError as error:
                 late = "the answer took too long"
                 raise httpx2.ReadTimeout(late, request=request) from error
+            except httpx2.TransportError as error:
+                with suppress(RuntimeError):  # no request is known
+                    target = error.request.url
+                    if _server_address(str(target)) != own_address:
+                        port = f":{target.port}" if target.port else ""
+                        why = f"it redirects to {target.host}{port}: {reason(error)}"
+                        raise type(error)(why, request=error.request) from error
+                raise
 
     async def check_response(response: Any) -> None:
         response.encoding = "utf-8"  # JSON is UTF-8; the encoding in the header may not even exist
@@ -922,8 +968,7 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
 
     async def check_request(request: Any) -> None:  # also of each redirect
         if (request.url.port or 0) > _MAX_PORT:
-            target = f"{request.url.host}:{request.url.port}"
-            why = f"it redirects to {target}, but there are no ports above {_MAX_PORT}"
+            why = f"there are no ports above {_MAX_PORT}"
             raise httpx2.ConnectError(why, request=request)
         is_elsewhere = _server_address(str(request.url)) != own_address
         for name in (

@@ -7,6 +7,7 @@ defaults read it here.
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Literal, get_type_hints
 
 from kgbias.errors import ModelError, UsageError
@@ -150,4 +151,10 @@ def check_completes(spec: str | Spec) -> None:
     if parsed_spec.file:
         find_gguf_file(parsed_spec)
     elif parsed_spec.name[:1] in (".", "/", "~") and is_on_hub(parsed_spec):
+        path = Path(parsed_spec.name).expanduser()
+        if path.is_file():
+            raise ModelError(
+                f"{parsed_spec.name} is a file: name its folder, and of a GGUF file both, as "
+                f"hf:{path.parent}:{path.name}"
+            )
         raise ModelError(f"there is no folder {parsed_spec.name}")

@@ -29,6 +29,7 @@ from kgbias.errors import ModelError, UsageError
 from kgbias.io.text import format_duration
 from kgbias.io.wording import how
 from kgbias.models.base import (
+    ADDRESS_SETTING,
     Abilities,
     Completion,
     ModelInfo,
@@ -51,6 +52,7 @@ from kgbias.models.http import (
     parse_body,
     read_secrets,
     server_url,
+    shown_url,
     unforeseen_failure,
     warn_unencrypted,
     without_password,
@@ -73,9 +75,14 @@ class EventLoopThread:
     ) -> "WorkStream[T]":
         """Start `work` in the loop; what it puts on its stream can be read here."""
         if self._loop is None:
-            self._loop = asyncio.new_event_loop()
-            self._loop.set_default_executor(UnawaitedThreads())
-            threading.Thread(target=self._loop.run_forever, daemon=True).start()
+            loop = asyncio.new_event_loop()
+            loop.set_default_executor(UnawaitedThreads())
+            try:
+                threading.Thread(target=loop.run_forever, daemon=True).start()
+            except RuntimeError:  # the system allows no more threads
+                loop.close()
+                raise
+            self._loop = loop
         stream: WorkStream[T] = WorkStream()
         stream.task = asyncio.run_coroutine_threadsafe(stream.run_work(work), self._loop)
         return stream
@@ -83,6 +90,8 @@ class EventLoopThread:
     def close(self, last_work: Coroutine[Any, Any, None] | None = None) -> None:
         """Run `last_work`, for half a second at most, and stop the loop."""
         if self._loop is None:
+            if last_work is not None:
+                last_work.close()
             return
         if last_work is not None:
             with suppress(TimeoutError):
@@ -291,9 +300,12 @@ class ServerModel:
     ) -> None:
         if concurrency < 1:
             raise UsageError("`concurrency` must be positive")
-        self._shown_url = without_password(url)
+        self._shown_url = shown_url(url)
         self.info = ModelInfo(f"{self.kind}:{model}")
-        self.settings: Settings = (*self.fixed_settings, ("base_url", self._shown_url))
+        stored_url = without_password(url)
+        self.settings: Settings = (*self.fixed_settings, ("base_url", stored_url))
+        if self._shown_url != stored_url:  # it was asked for
+            self.settings = (*self.settings, (ADDRESS_SETTING, self._shown_url))
         self._model = model
         self._url = url
         self._secrets = read_secrets(url, self.api)

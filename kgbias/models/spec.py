@@ -260,6 +260,7 @@ def find_gguf_file(spec: Spec) -> Path:
     file = Path(spec.name) / spec.file
     if not file.is_file():
         raise ModelError(f"there is no file {file}")
+    _check_not_a_pointer(file)
     return file
 
 
@@ -275,6 +276,7 @@ def _hub_files(name: str, revision: str | None) -> ModelFiles:
 def _check_folder(folder: Path) -> None:
     """Raise ModelError, with what to do, for a folder that is no whole model of transformers."""
     if (folder / "config.json").is_file():
+        _check_weights(folder)
         return
     if (folder / "adapter_config.json").is_file():
         base = _adapter_base(folder / "adapter_config.json")
@@ -287,6 +289,58 @@ def _check_folder(folder: Path) -> None:
         raise ModelError(f"{folder} holds GGUF files: name one, as {specs}")
     if not list(folder.glob("*/config.json")):
         raise ModelError(f"{folder} is no model of transformers: it has no config.json")
+
+
+def _check_weights(folder: Path) -> None:
+    """Raise ModelError for weights that did not come in full: a file that an index names is not
+    there, is a pointer in its place, or is shorter than it says itself."""
+    try:
+        index = json.loads((folder / "model.safetensors.index.json").read_text(encoding="utf-8"))
+        named = sorted({str(name) for name in index["weight_map"].values()})
+    except (OSError, ValueError, LookupError, TypeError, AttributeError):
+        named = []  # most models have none
+    missing = [name for name in named if not (folder / name).is_file()]
+    if missing:
+        raise ModelError(
+            f"{folder} lacks {len(missing)} of {len(named)} files of weights, among them "
+            f"{missing[0]}: {_FETCH_AGAIN}"
+        )
+    for file in sorted(folder.iterdir()):
+        if file.suffix in _WEIGHT_SUFFIXES and file.is_file():
+            _check_not_a_pointer(file)
+        if file.suffix == ".safetensors" and file.stat().st_size < _whole_size(file):
+            raise ModelError(f"{file} is cut off: {_FETCH_AGAIN}")
+
+
+_FETCH_AGAIN = "download the model again"
+_LFS_MARK = b"version https://git-lfs"
+
+
+def _check_not_a_pointer(file: Path) -> None:
+    with file.open("rb") as stream:
+        if stream.read(len(_LFS_MARK)) == _LFS_MARK:
+            raise ModelError(
+                f"{file} is a pointer of Git LFS, and not the file itself: git lfs pull fetches it"
+            )
+
+
+def _whole_size(file: Path) -> int:
+    """The bytes that a file of safetensors has by its own header; 0 if it has no such header."""
+    with file.open("rb") as stream:
+        header_size = int.from_bytes(stream.read(8), "little")
+        if header_size > _MAX_HEADER_BYTES:
+            return 0
+        header = stream.read(header_size)
+    if len(header) < header_size:
+        return 8 + header_size
+    try:
+        tensors = [entry for name, entry in json.loads(header).items() if name != "__metadata__"]
+        return 8 + header_size + max(int(tensor["data_offsets"][1]) for tensor in tensors)
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return 0  # transformers says what it is
+
+
+_MAX_HEADER_BYTES = 100_000_000  # of safetensors
 
 
 def _adapter_base(file: Path) -> str:

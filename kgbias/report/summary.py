@@ -32,6 +32,7 @@ from kgbias.io.text import (
     spoken_name,
 )
 from kgbias.measures import get_measure
+from kgbias.models.base import ADDRESS_SETTING
 from kgbias.report.findings import REGARD_UNIT, build_screen, join_names, p_value_words
 from kgbias.report.pdf import write_pdf
 from kgbias.report.run_data import RunData
@@ -94,7 +95,7 @@ def _asked_lines(run: StoredRun, data: RunData, name: str) -> Iterator[str]:
         f"- model: "
         f"{_escape_markdown(title)}{f', revision {_escape_markdown(revision)}' if revision else ''}"
     )
-    if server := settings.get("base_url"):
+    if server := settings.get(ADDRESS_SETTING, settings.get("base_url")):
         yield f"- server: {_escape_markdown(server)}"
     for key, words in _KEY_WORDS.items():
         if key in settings_asked:

@@ -36,7 +36,7 @@ from kgbias.io.rows import Result, Rows
 from kgbias.io.text import format_duration
 from kgbias.io.wording import how
 from kgbias.models.base import Completer
-from kgbias.models.http import without_password
+from kgbias.models.http import shown_url
 from kgbias.models.spec import KINDS, is_on_server, loadable_spec, parse_spec, resolve
 from kgbias.parameters import as_names
 from kgbias.study.context import Context
@@ -404,4 +404,4 @@ def _word_call(
 def _told(url: str) -> str:
     """A server's address as part of a command that is printed: a screen may be a log that others
     read, so one with a password, a query or a token is to be put in again."""
-    return url if without_password(url) == url else "YOUR_URL"
+    return url if shown_url(url) == url else "YOUR_URL"

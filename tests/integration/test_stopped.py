@@ -114,6 +114,15 @@ def test_while_a_server_is_silent(tmp_path: Path, silent: Silent) -> None:
     stopped(tmp_path, push, lambda _: silent.taken)
 
 
+def test_nothing_is_imported_before_ctrl_c_is_caught(tmp_path: Path) -> None:
+    code = (
+        "import importlib, os, sys\nbefore = set(sys.modules)\nimport kgbias.__main__\n"
+        "print(*sorted(set(sys.modules) - before))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, stdout=subprocess.PIPE)
+    assert done.stdout.split() == [b"kgbias", b"kgbias.__main__"]
+
+
 def test_while_another_program_writes(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("group,predicate,object\nMen,love,tea\n")
     argv = ["import", "t.csv", "--run", "r"]

@@ -332,7 +332,7 @@ def test_a_redirect_to_a_port_that_is_none_is_one_answer_less() -> None:
         first, second = ask(server, some(2), concurrency=1)
         assert first.text == " food." and second.finish == "error"
         assert second.error.endswith(
-            "/v1: it redirects to 127.0.0.1:99999, but there are no ports above 65535"
+            "/v1: it redirects to 127.0.0.1:99999: there are no ports above 65535"
         )
     with FaultServer(lambda *_: away) as server, pytest.raises(ModelError, match="no ports above"):
         ask(server, some(1))

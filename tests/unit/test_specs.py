@@ -13,6 +13,7 @@ from kgbias.models import (
     resolve,
     spec,
 )
+from kgbias.models.kinds import check_completes
 from kgbias.models.load import trained_kind
 
 
@@ -79,6 +80,45 @@ def test_a_folder_that_is_no_model_says_what_it_is(
     with pytest.raises(ModelError) as caught:
         resolve(f"hf:{tmp_path}")
     assert said.format(folder=tmp_path) in str(caught.value)
+
+
+HEADER = '{"a":{"dtype":"F32","shape":[9],"data_offsets":[0,36]}}'
+WHOLE = len(HEADER).to_bytes(8, "little") + HEADER.encode() + bytes(36)
+INDEX = '{"weight_map": {"a": "m-1.safetensors", "b": "m-2.safetensors"}}'
+
+
+@pytest.mark.parametrize(
+    ("files", "said"),
+    [
+        ({"model.safetensors.index.json": INDEX.encode()}, "lacks 2 of 2 files of weights"),
+        ({"model.safetensors.index.json": INDEX.encode(), "m-1.safetensors": WHOLE}, "1 of 2"),
+        ({"model.safetensors": b"version https://git-lfs.github.com/spec/v1\noid x"}, "git lfs"),
+        ({"model.safetensors": WHOLE[:-1]}, "model.safetensors is cut off"),
+        ({"model.safetensors": WHOLE[:20]}, "model.safetensors is cut off"),
+        ({"model.safetensors": b""}, ""),  # what is no such file is transformers' to name
+        ({"model.safetensors": b"x" * 99}, ""),
+        ({"model.safetensors": WHOLE}, ""),
+    ],
+)
+def test_weights_that_did_not_come_in_full(
+    files: dict[str, bytes], said: str, tmp_path: Path
+) -> None:
+    for name, content in {"config.json": b"{}", **files}.items():
+        (tmp_path / name).write_bytes(content)
+    if not said:
+        assert resolve(f"hf:{tmp_path}").info.revision
+        return
+    with pytest.raises(ModelError, match=said):
+        resolve(f"hf:{tmp_path}")
+
+
+def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
+    file = tmp_path / "m.gguf"
+    file.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid x")
+    with pytest.raises(ModelError, match=f"is a file: .* as hf:{tmp_path}:m.gguf"):
+        check_completes(f"hf:{file}")
+    with pytest.raises(ModelError, match="pointer of Git LFS"):
+        resolve(f"hf:{tmp_path}:m.gguf")
 
 
 def hub_error(name: str, code: int) -> OSError:

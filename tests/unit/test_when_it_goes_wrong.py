@@ -1,22 +1,26 @@
 """Faults that people reported of tools like this: each is called what it is."""
 
 import errno
+import gc
 import gzip
 import json
 import os
 import socket
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from click.testing import CliRunner
 
+import kgbias
 from kgbias import cli
 from kgbias.cli import show
 from kgbias.crawl.seeds import read_seeds
-from kgbias.errors import DataError, ModelError, StoreError
+from kgbias.errors import DataError, ModelError, StoreError, UsageError
 from kgbias.graph.sqlite.connection import translate_errors
 from kgbias.io.files import write_text
 from kgbias.io.text import is_plain, printable
@@ -27,6 +31,7 @@ from kgbias.models.http import (
     describe_body,
     describe_proxy,
     read_secrets,
+    server_url,
     warn_unencrypted,
     without_password,
 )
@@ -105,6 +110,43 @@ def test_what_a_url_hides_is_neither_shown_nor_stored() -> None:
     assert read_secrets(azure).clean("I am gpt-4o-mini, of 2024") == "I am gpt-4o-mini, of 2024"
 
 
+def test_without_a_thread_to_ask_from_nothing_is_left_behind(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    model = open_model("openai:m", base_url="http://127.0.0.1:9/v1")
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with warnings.catch_warnings(record=True) as warned:
+        warnings.simplefilter("always")
+        with pytest.raises(RuntimeError, match="new thread"):
+            list(model.complete([Request("Bakers are", seed=1)]))
+        model.close()
+        gc.collect()
+    assert not [warning for warning in warned if "never awaited" in str(warning.message)]
+
+
+def test_a_whole_address_is_shown_and_stored_where_that_is_asked(tmp_path: Path) -> None:
+    asked = ["crawl", "--model", "openai:m", "--group", "Bakers", "--iterations", "0", "--samples"]
+    asked += ["2", "--form", "completion", "--run", "r", "--store", str(tmp_path / "k.db")]
+    with FaultServer(lambda body, number: " are kind people.\n") as server:
+        url = server.url.replace("://", "://u:pass-word-1@").replace(
+            "/v1", "/tenant-1/v1?x=abcd1234"
+        )
+        runner = CliRunner()
+        for show in ([], ["--show-url"], ["--show-url", "--run", "shown", "--samples", "4"]):
+            done = runner.invoke(cli.cli, [*asked, "--base-url", url, *show])
+            assert done.exit_code == 0, done.output
+            if show == ["--show-url"]:  # the address is no part of what tells answers apart
+                assert "asked 0" in done.output
+    with kgbias.open(str(tmp_path / "k.db")) as study:
+        first, shown = (dict(study.run(name).stored.record.settings) for name in ("r", "shown"))
+    assert "tenant-1" not in str(first) and "address" not in first
+    assert shown["address"].endswith("/tenant-1/v1?x=abcd1234") and "pass-word" not in str(shown)
+    assert shown["base_url"] == first["base_url"]
+
+
 @pytest.mark.parametrize("name", ["می‌خواهم", "ක්‍ෂ", "👩‍👧 people"])
 def test_joiners_are_part_of_names(name: str, tmp_path: Path) -> None:
     assert is_plain(name) and printable(name) == name
@@ -133,6 +175,24 @@ def test_a_pipe_by_its_name_is_written_to(tmp_path: Path) -> None:
     finally:
         os.close(read)
         os.close(write)
+
+
+@pytest.mark.parametrize("said", ["redirects to gone.invalid: ", "speaks no TLS: http://"])
+def test_what_is_out_of_reach_is_named(said: str) -> None:
+    moved = ("raw", (302, {"location": "http://gone.invalid/login"}, b""))
+    with FaultServer(lambda body, number: moved) as server:
+        url = server.url.replace("http:", "https:") if "TLS" in said else server.url
+        model = open_model("openai:m", base_url=url, notify=lambda _: None)
+        with without_waiting(), pytest.raises(ModelError, match=said):
+            list(model.complete([Request("a", seed=1)]))
+        model.close()
+
+
+def test_the_address_of_an_endpoint_is_none_of_a_server() -> None:
+    for path in ("/v1/chat/completions", "/v1/completions/", "/v1/messages", "/v1/embeddings"):
+        with pytest.raises(UsageError, match="leave that out"):
+            server_url(f"http://h{path}")
+    assert server_url("http://h/v1/messages-api") == "http://h/v1/messages-api"
 
 
 _HEAD = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n"
