@@ -38,6 +38,15 @@ def as_names(names_given: Names) -> tuple[str, ...]:
     return tuple(map(str, names))
 
 
+def as_choice(parameter: str, names_given: Names) -> tuple[str, ...]:
+    """`as_names` of a parameter that means everybody where it is left out (the default is an empty
+    tuple). Raises UsageError for another empty list: whoever made it meant to name somebody."""
+    names = as_names(names_given)
+    if not names and not isinstance(names_given, tuple):
+        raise UsageError(f"`{parameter}` is an empty list: name one, or leave it out for all")
+    return names
+
+
 def select_named(
     items: Sequence[T], kind: str, wanted_names: Sequence[str], place: str = ""
 ) -> tuple[T, ...]:

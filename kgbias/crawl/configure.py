@@ -23,7 +23,7 @@ from kgbias.io.tables_in_memory import ACCEPTED_FORMS
 from kgbias.models.base import PromptForm
 from kgbias.models.kinds import check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
-from kgbias.parameters import BudgetOptions, ModelOptions, Names, as_names, check_options
+from kgbias.parameters import BudgetOptions, ModelOptions, Names, as_choice, as_names, check_options
 
 TRUNCATION_SETTINGS = ("top_k", "top_p", "min_p")
 
@@ -136,7 +136,8 @@ def configure(
     if is_in_memory(group):  # groups of one's own, with their categories and other names
         files, group = [*files, *seeds_in_memory(group)], ()
     names: Any = group
-    categories, groups, intersections = as_names(category), as_names(names), as_names(intersect)
+    categories, groups = as_choice("category", category), as_choice("group", names)
+    intersections = as_names(intersect)
     dynamic_seeds, chosen_seeds = None, []
     if dynamic is None or categories or files or intersections:
         added = groups if dynamic is None else ()

@@ -11,7 +11,7 @@ from kgbias.errors import UsageError, nearest
 from kgbias.graph.generation_run import Person
 from kgbias.graph.types import Group
 from kgbias.ids import normalise
-from kgbias.parameters import Names, as_names, select_named
+from kgbias.parameters import Names, as_choice, select_named
 
 PersonT = TypeVar("PersonT", bound=Person)
 _MIN_SPELLING_SIMILARITY = 0.8  # the word for one of a group and for all of them
@@ -33,7 +33,7 @@ def choose_people(
 
     Raises UsageError for an unknown category, and for the word for one of a group that is there.
     """
-    categories, names = as_names(category), as_names(group)
+    categories, names = as_choice("category", category), as_choice("group", group)
     seeds_wanted = [seed for path in seeds for seed in read_seeds(str(path))]
     if not (categories or names or seeds_wanted):
         return tuple(people)

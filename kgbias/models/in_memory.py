@@ -5,7 +5,7 @@ A model's identity is what it does (`kgbias.models.identity`), taken once as it 
 that was steered, pruned or hooked is another one, and no answer passes between them.
 """
 
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
@@ -258,13 +258,21 @@ class FunctionModel:
             prompts = [_prompt_text(request) for request in batch]
             try:
                 with use_caller_state():
-                    texts = list(self._answers(prompts))
+                    returned: Any = self._answers(prompts)
+                    is_one = isinstance(returned, str) or not isinstance(returned, Iterable)
+                    texts = [] if is_one else list(returned)
             except Exception as error:  # anyone's function may raise anything
                 raise ModelError(f"{self.info.title} failed: {first_line(error)}") from error
-            if len(texts) != len(batch) or not all(isinstance(text, str) for text in texts):
+            odd_ones = [text for text in texts if not isinstance(text, str)]
+            if is_one or odd_ones or len(texts) != len(batch):
+                what = f"{len(texts)} texts"
+                if is_one:
+                    what = type_with_article(returned)
+                elif odd_ones:
+                    what = f"a list with {type_with_article(odd_ones[0])} in it"
                 raise ModelError(
-                    f"{self.info.title} was given {len(batch)} prompts, and has to return as many "
-                    f"texts; it returned {len(texts)} values"
+                    f"{self.info.title} was given {len(batch)} prompts, and has to return a list "
+                    f"of as many texts; it returned {what}"
                 )
             yield [
                 (start + n, _cut_at_stop(text, request))

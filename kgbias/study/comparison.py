@@ -178,6 +178,8 @@ class StudyComparison(StudyPart):
         """
         from kgbias.compare import compare_runs
 
+        if len(runs) < 2:
+            raise UsageError("compare_runs takes two runs or more; of one: Run.compare_groups()")
         stored_runs = [self._context.find(run) for run in runs]
         for stored_run in stored_runs:
             need_statements(stored_run)

@@ -3,6 +3,7 @@ remarks made so far."""
 
 import logging
 import math
+import os
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from pathlib import Path
@@ -15,6 +16,7 @@ from kgbias.graph.selection import SelectedStatements, Selection, select_stateme
 from kgbias.graph.store import DEFAULT_STORE, Store, StoredRun, open_store
 from kgbias.graph.types import Run as Record
 from kgbias.io.progress import Progress, SilentProgress, show_progress
+from kgbias.io.text import type_with_article
 from kgbias.models.base import ModelInfo
 from kgbias.study.calls import PublicCalls
 
@@ -58,6 +60,11 @@ class Context:
         if store is None:
             folder = self._resources.enter_context(TemporaryDirectory(prefix="kgbias-"))
             store = Path(folder) / "kgbias.db"
+        if not isinstance(store, str | os.PathLike):
+            what = type_with_article(store)
+            raise UsageError(
+                f"a store is a path, an address or None (for a temporary one), not {what}"
+            )
         store = str(store)
         self.url = store if "://" in store else str(Path(store).expanduser())
         if "://" in self.url or Path(self.url).exists():

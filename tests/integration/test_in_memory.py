@@ -150,6 +150,13 @@ def test_functions_are_known_by_their_code(tmp_path: Path) -> None:
             study.crawl(3, called="x", **SMALL)
         with pytest.raises(ModelError, match=r"was given .* prompts.*as many texts"):
             study.crawl(lambda prompts: [], called="empty", **SMALL)
+        for returned, said in (
+            (None, "it returned a NoneType"),
+            ("kind", "it returned a str"),
+            ([" are kind.", 3], "it returned a list with an int in it"),
+        ):
+            with pytest.raises(ModelError, match=said):
+                study.crawl(lambda prompts, r=returned: r, called="odd", **SMALL)
         with pytest.raises(ModelError, match=r"failed: .*division"):
             study.crawl(lambda prompts: [1 / 0], called="broken", **SMALL)
         with pytest.raises(UsageError, match="gives no log-probabilities"):

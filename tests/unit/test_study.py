@@ -99,6 +99,20 @@ def test_nothing_is_made_before_it_is_needed(tmp_path: Path, model: ScriptedMode
         study.runs()
 
 
+@pytest.mark.parametrize("store", [5, ["k.db"], 1.5, b"k.db"])
+def test_what_is_no_store_is_refused(store: Any) -> None:
+    with pytest.raises(kgbias.UsageError, match="a store is a path, an address or None"):
+        kgbias.open(store)
+
+
+def test_one_run_has_nothing_to_be_compared_with(tmp_path: Path) -> None:
+    with (
+        kgbias.open(tmp_path / "k.db", progress=False) as study,
+        pytest.raises(kgbias.UsageError, match="two runs or more"),
+    ):
+        study.compare_runs("one")
+
+
 def test_a_temporary_study_leaves_nothing(model: ScriptedModel) -> None:
     with kgbias.open(None, progress=False) as study:
         study.crawl(model, category="gender", **SMALL)  # type: ignore[arg-type]
