@@ -56,7 +56,10 @@ def as_table_file(
     if isinstance(table, str | Path):
         yield Path(table)
         return
-    text = json.dumps(_to_json_content(table, columns), ensure_ascii=False)
+    content = _to_json_content(table, columns)
+    if not content:
+        raise DataError("the table has no rows")
+    text = json.dumps(content, ensure_ascii=False)
     with TemporaryDirectory(prefix="kgbias-") as folder:
         path = Path(folder) / name
         path.write_text(text, "utf-8", "surrogatepass")

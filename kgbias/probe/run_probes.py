@@ -494,8 +494,9 @@ def gather_sets(
 
     `identities` are the groups: the named set "sofa" (407 of them), a file (see
     `kgbias.probe.sets.read_identities`) or category to groups; without them, the run's groups.
-    `statements` come from a file (see `read_statements`) or a list, and those of the run's graph
-    are added. `categories` limits the groups to these; `ending` is appended to each statement.
+    `statements` come from a file (see `kgbias.probe.sets.read_statements`) or a list, and those of
+    the run's graph are added. `categories` limits the groups to these; `ending` is appended to each
+    statement.
     Raises UsageError if there are no groups, no statements, or none in the same category.
 
     Args:

@@ -143,7 +143,7 @@ class RunMeasuring(RunPart):
             preset: "salinas-2023" sets everything as in that paper; other arguments override it.
             options: the `scorers` by measure, `axes`, `topics` and how to find them, `embedding`
                 and `device`, described at `kgbias.measure.configure.MeasureConfig`; and which
-                statements the topics and the returned figures cover, as in `counted`.
+                statements the topics and the returned figures cover, as in `counted_statements`.
 
         Examples:
             >>> for row in run.measure(axes=False):
@@ -261,16 +261,16 @@ class RunMeasuring(RunPart):
 
     def structure(self, *, seed: int = 0, **selection: Unpack[SelectionOptions]) -> Rows[NodePlace]:
         """Find central groups and objects, communities, and the objects that bridge groups, in the
-        statements of one arm that count (`statements`), and write them to the graph. `seed` is for
-        the search for communities.
+        statements of one arm that count (`counted_statements`), and write them to the graph. `seed`
+        is for the search for communities.
 
         Frame columns: kind (group or object), node_id, label, degree, betweenness, community,
         groups (how many an object was said of).
 
         Args:
             seed: the random seed of the search.
-            selection: which statements count, as for `statements`; `arm` names one in a run with
-                several.
+            selection: which statements count, as for `counted_statements`; `arm` names one in a run
+                with several.
         """
         from kgbias.graph.structure import measure_structure
 
@@ -322,11 +322,11 @@ class RunMeasuring(RunPart):
         correction: str = "holm",
         **selection: Unpack[SelectionOptions],
     ) -> Rows["GroupTest"]:
-        """Test whether groups differ in the statements that count (`counted`): all groups of a
-        category together (`omnibus_p_value`), then each against the others, or, with `pairs`, every
-        pair. Differences are of means at one mix of prompts, tested two-sided by permutation of
-        whole prompts; p-values are corrected ("holm" or "bh") over each family, one measure in one
-        category of one arm (docs/methods/statistics.md). Where people labelled enough, the
+        """Test whether groups differ in the statements that count (`counted_statements`): first all
+        of a category together (`omnibus_p_value`), then each against the others, or, with `pairs`,
+        every pair. Differences are of means at one mix of prompts, tested two-sided by permutation
+        of whole prompts; p-values are corrected ("holm" or "bh") over each family, one measure in
+        one category of one arm (docs/methods/statistics.md). Where people labelled enough, the
         difference that labels correct has a test of its own (`GroupTest.label_difference`).
 
         Frame columns: arm, measure, category, first, second, n_first, n_second, mean_first,
@@ -341,7 +341,7 @@ class RunMeasuring(RunPart):
                 other. Groups left out are not part of a family.
             measures: only these.
             correction: "holm" or "bh".
-            selection: as for `counted`.
+            selection: as for `counted_statements`.
 
         Examples:
             >>> for test in run.compare_groups(measures="regard"):
@@ -396,7 +396,7 @@ class RunMeasuring(RunPart):
         Args:
             labels: how many, at least 1; those that exist are among them.
             measures: only these (none: those whose labels can correct figures).
-            selection: as for `counted`.
+            selection: as for `counted_statements`.
 
         Frame columns: measure, figure, group, arm, value, low, high, width, labels, by_own (whether
         by labels of the group's own statements, or of all groups), raw, raw_low, raw_high, basis.
@@ -448,7 +448,7 @@ class RunMeasuring(RunPart):
         Args:
             measures: as for `compare_groups`.
             correction: as for `compare_groups`.
-            leaving: which statements count, as for `counted`, in all arms.
+            leaving: which statements count, as for `counted_statements`, in all arms.
         """
         from kgbias.compare import run_arm_tests
         from kgbias.graph.draws import Draws
@@ -497,7 +497,7 @@ class RunMeasuring(RunPart):
         those whose `category_p_value`, corrected for the number of categories, is at most 0.05.
 
         Args:
-            selection: as for `counted`; without an arm, the one that was asked plainly.
+            selection: as for `counted_statements`; without an arm, the one that was asked plainly.
 
         Frame columns: category, group, arm, kind, feature, prompts, of (how many of the group's
         prompts led to it, of how many), others, of_others (the same for the other groups),
@@ -578,7 +578,7 @@ class RunMeasuring(RunPart):
 
         Args:
             measures: only these (default: all).
-            selection: which statements count, as for `counted`.
+            selection: which statements count, as for `counted_statements`.
         """
         from kgbias.measure.figures import means_by_prompt_type
 

@@ -326,7 +326,7 @@ class RunProbing(RunPart):
                 ("full"); `placebo`, whether to probe groups of real words too, about which little
                 is believed; `marked`, the marks with which names take part; `executor` and
                 `processes`, where the model runs (as for `probe`).
-            selection: which statements count, as in `counted`.
+            selection: which statements count, as in `counted_statements`.
 
         Examples:
             >>> asking = {"probes": 300, "statements": ["wear amber scarves"]}
@@ -364,7 +364,7 @@ class RunProbing(RunPart):
 
         Args:
             model: the name of the model.
-            selection: which statements count, as for `counted`.
+            selection: which statements count, as for `counted_statements`.
         """
         from kgbias.evidence import GroupAgreement, build_evidence
 
@@ -469,7 +469,7 @@ class RunProbing(RunPart):
             device: where models run, the encoder all-MiniLM-L6-v2 too.
             base_url: the server of a model openai:ID.
             probes: of the run's own statements, at most (45,000); the recorded ones come on top.
-            selection: which statements count, as in `counted`.
+            selection: which statements count, as in `counted_statements`.
 
         Raises DataError for a file that is no such table, or that has none of the run's groups.
         """
@@ -598,7 +598,7 @@ class RunProbing(RunPart):
         Args:
             indicators: as for `evidence`.
             asking: as for `evidence`.
-            selection: which statements count, as for `counted`.
+            selection: which statements count, as for `counted_statements`.
         """
         from kgbias.evidence import plan_belief_run, price_plans
         from kgbias.probe.run_probes import count_run_texts

@@ -125,7 +125,7 @@ class Run(RunContents, RunMeasuring, RunProbing):
         asking: AskOptions | None = None,
         **selection: Unpack[SelectionOptions],
     ) -> "QuestionAnswer":
-        """Answer a question from the statements that count (`counted`), with its sources.
+        """Answer a question from the statements that count (`counted_statements`), with sources.
 
         Without a model the answer is extractive: the statements that the question is about, with
         counts and the figures of their groups. With a model, it writes sentences from these
@@ -141,8 +141,8 @@ class Run(RunContents, RunMeasuring, RunProbing):
                 words; None or "none": only shared words. Without its package, only words decide
                 too, and a remark says so.
             device: where the encoder and a local model run, as for `measure`.
-            asking: how to ask the model; see `AskOptions`.
-            selection: which statements count, as in `counted`.
+            asking: how to ask the model; see `kgbias.study.run.AskOptions`.
+            selection: which statements count, as in `counted_statements`.
         """
         from kgbias.ask import build_extractive_answer, retrieve_statements
         from kgbias.ask.answer import generate_answer

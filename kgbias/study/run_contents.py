@@ -172,7 +172,7 @@ class RunContents(RunPart):
 
     def figure(self, group: str, measure: str, **selection: Unpack[SelectionOptions]) -> Figure:
         """A figure of a group: `value`, its 95% interval `low` to `high`, and the number `n` of
-        statements, over those that count (`statements`).
+        statements, over those that count (`counted_statements`).
 
         `group` may be in any case, or another of its names. Raises UsageError for a group or
         measure that the run lacks, and for a run with several arms if `arm` names none.
@@ -181,8 +181,8 @@ class RunContents(RunPart):
             group: the group.
             measure: the name of the figure, such as "overall_regard"
                 (`kgbias.measures.figures_by_name`).
-            selection: which statements count, as for `statements`; `arm` names one in a run with
-                several.
+            selection: which statements count, as for `counted_statements`; `arm` names one in a run
+                with several.
 
         Examples:
             >>> figure = run.figure("Velmari people", "overall_regard")

@@ -1,7 +1,9 @@
 """The docstrings of public functions: what each parameter is, and which columns rows have."""
 
 import inspect
+import re
 from collections.abc import Iterator
+from pkgutil import resolve_name
 from typing import Any
 
 import pytest
@@ -39,6 +41,22 @@ def test_columns_of_rows_are_named(name: str) -> None:
     returned = str(inspect.signature(FUNCTIONS[name]).return_annotation)
     text = inspect.getdoc(FUNCTIONS[name]) or ""
     assert "Rows[" not in returned or "olumns" in text
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_what_a_docstring_refers_to_is_there(name: str) -> None:
+    text = " ".join((inspect.getdoc(FUNCTIONS[name]) or "").split())
+    for reference in re.findall(r"(?:as (?:for|in|of)|[Ss]ee) `([\w.]+)`", text):
+        first, *rest = reference.removeprefix("kgbias.").split(".")
+        places = (kgbias, kgbias.Study, kgbias.Run, StoreMaintenance, Series, kgbias.Rows)
+        found = next((getattr(place, first) for place in places if hasattr(place, first)), None)
+        if reference.startswith("kgbias."):
+            found = resolve_name(reference)
+        else:
+            for part in rest:
+                found = getattr(found, part, None)
+        named = found is not None or reference in inspect.signature(FUNCTIONS[name]).parameters
+        assert named, reference
 
 
 def test_options_are_typed() -> None:

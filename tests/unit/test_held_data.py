@@ -123,7 +123,7 @@ def test_recorded_stereotypes_in_a_frame() -> None:
         (3, "3 is no name"),
         ([], "`group` is an empty list"),
         (pd.Series([], dtype=str), "`group` is an empty list"),
-        (pd.DataFrame({"group": []}), "has no rows"),
+        (pd.DataFrame({"group": []}), "the table has no rows"),
         ({"Bakers": [float("nan")]}, "a name in variants is empty"),
         ({"Bakers": [["x"]]}, "a name in variants is no text"),
         (pd.DataFrame({"group": ["a", ["b"]]}), "row 2: the group is no text"),

@@ -40,7 +40,8 @@ def open_scorer(
 
     Args:
         spec: a model spec. A server (openai:ID) must return the log-probabilities of a prompt.
-        begin: the token before a text (see `Convention`): "auto", "bos", "eos" or "none".
+        begin: the token before a text: "auto", "bos", "eos" or "none" (see
+            `kgbias.models.score.base.Convention`).
         dtype: "float32", "bfloat16", "float16", "8bit" or "4bit" (see `kgbias.models.load.load`).
         kind: "causal", "masked", "decoder" or "seq2seq"; "auto" is what the model was trained as.
             For an encoder-decoder whose decoder is a model in itself (BART), the decoder is read
