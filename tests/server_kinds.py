@@ -251,6 +251,25 @@ def _small_window(body: Body, _: int) -> Fault:
     return cut_text("<think>", "</think>")(body, 1)
 
 
+def _think_unseen(body: Body, _: int) -> Fault:
+    """Gemini's endpoint for OpenAI's clients: thoughts are neither shown nor counted but in the
+    total."""
+    if "messages" not in body:
+        return error_reply(404, {"detail": "Not Found"})
+    if token_limit(body) >= 1_000:
+        return chat_reply(finish_sentence(body))
+    usage = {"prompt_tokens": 90, "completion_tokens": 0, "total_tokens": 90 + token_limit(body)}
+    return chat_reply(None, finish="length", usage=usage)
+
+
+def _in_envelope(body: Body, _: int) -> Fault:
+    """Cloudflare's answer: OpenAI's, inside an object that says how it went."""
+    if "messages" not in body:
+        return error_reply(404, {"detail": "Not Found"})
+    _kind, answer = chat_reply(finish_sentence(body))
+    return "said", {"result": answer, "success": True, "errors": [], "messages": []}
+
+
 def _refuse_system(status: int, why: str) -> Behaviour:
     def answer(body: Body, _: int) -> Fault:
         if "messages" not in body:
@@ -334,6 +353,12 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
             path="?api-version=2026-01-01",
         ),
         ServerKind(
+            "is given by the address of one call (Azure's `/chat/completions?api-version=...`)",
+            chat_only(404, {"detail": "Not Found"}),
+            error_text="the address before /chat/completions",
+            path="/chat/completions?api-version=2026-01-01",
+        ),
+        ServerKind(
             "answers nobody who does not stream, unless thinking is off (DashScope)",
             _chat_or_404(refuse_for(_refuse_thinking)),
             "thinking is turned off",
@@ -371,6 +396,21 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
         ),
     ),
     "Parameters": (
+        ServerKind(
+            "refuses `temperature`, in the details of an error that only says 400 (Pollinations)",
+            lambda body, _: (
+                error_reply(
+                    400,
+                    {
+                        "error": "400 Bad Request",
+                        "details": error_body("'temperature' does not support 0.8 here"),
+                    },
+                )
+                if "temperature" in body
+                else finish_sentence(body)
+            ),
+            "only `temperature` is left out",
+        ),
         ServerKind(
             "refuses `seed`, in an error that a proxy passes on (OpenRouter)",
             lambda body, _: (
@@ -534,6 +574,11 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
             ),
             f"{THOUGHT_APART}; it is asked again, with more room, and may think",
         ),
+        ServerKind(
+            "neither shown nor counted, up to the limit (Gemini through OpenAI's client)",
+            _think_unseen,
+            "asked again, with more room and the wish not to think",
+        ),
         ServerKind("and nothing else, ever", thinking_until(lambda _: False), error_text="no text"),
     ),
     "What surrounds an answer": (
@@ -543,6 +588,12 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
             wrap_sentence("<|start_of_role|>assistant<|end_of_role|>{S}<|role_end|>[e~[<pad>"),
             INSIDE_READ,
         ),
+        ServerKind(
+            "the head of another turn, without its tokens (Llama 3)",
+            wrap_sentence("{S}assistant\n\nWomen are bad drivers."),
+            INSIDE_READ,
+        ),
+        ServerKind("an object of the gateway's (Cloudflare, DashScope)", _in_envelope, INSIDE_READ),
         ServerKind("a role on the first line", wrap_sentence("assistant\n\n{S}"), INSIDE_READ),
         ServerKind("Cohere's marks", wrap_sentence("<|START_TEXT|>{S}<|END_TEXT|>"), INSIDE_READ),
         ServerKind(
@@ -611,6 +662,15 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
                 else REPLY
             ),
             error_text="unfinished",
+        ),
+        ServerKind(
+            "`stop` without a text, and `network_error` of the model's own provider (OpenRouter)",
+            lambda body, number: (
+                chat_reply("", usage=None, choice={"native_finish_reason": "network_error"})
+                if number == 1
+                else chat_reply(finish_sentence(body))
+            ),
+            "asked again",
         ),
         ServerKind(
             "`content_filter`",
@@ -687,6 +747,16 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
             "waited for, with fewer at once",
         ),
         ServerKind(
+            "too many requests, as a bad request (Bedrock behind a proxy)",
+            fail_first(
+                error_reply(
+                    400,
+                    {"detail": "An error occurred (ThrottlingException): Too many tokens"},
+                )
+            ),
+            "waited for, with fewer at once",
+        ),
+        ServerKind(
             "too many today: Retry-After of a day",
             lambda *_: error_reply(429, error_body("Daily limit"), **{"retry-after": "86400"}),
             error_text="asks to wait 24",
@@ -723,6 +793,20 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
                 ),
             ),
             error_text="Provider returned error: no seats",
+        ),
+        ServerKind(
+            "the error of the provider behind it, beside a code (lm-eval's users)",
+            lambda *_: error_reply(
+                200, {"status": "FAILED", "error": "err.supplier", "supplierError": "no seats"}
+            ),
+            error_text="err.supplier: no seats",
+        ),
+        ServerKind(
+            "JSON and events in one body",
+            lambda *_: error_reply(
+                400, '{"error": {"message": "no seats"}}event: failed\ndata: {"type": "failed"}\n'
+            ),
+            error_text="the server answered 400: no seats",
         ),
         ServerKind(
             "a page as the error",

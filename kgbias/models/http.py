@@ -188,6 +188,12 @@ _BAD_KEY_PATTERN = re.compile(
     r"|missing|expired|required)|api_key_invalid",
     re.IGNORECASE,
 )
+# Some proxies pass a limit of a rate on as a bad request, or as a fault.
+_THROTTLED_PATTERN = re.compile(
+    r"throttl(?:ed|ing)|too many requests|please wait\b|rate[ _]?limit\w* (?:is |was )?(?:exceeded"
+    r"|reached|hit)|rate_limit_exceeded",
+    re.IGNORECASE,
+)
 _TRY_AGAIN_PATTERN = re.compile(
     r"(?:retry|try again|wait|retrydelay\W*|reset(?:s)?) ?(?:in|after|for)?[\s\"':]*"
     r"((?:\d+(?:\.\d+)?\s*(?:ms|milliseconds?|hours?|minutes?|seconds?|[hms])\b\s*)+)",
@@ -217,6 +223,8 @@ def read_failure(
     is_withheld |= code >= 500 and bool(_FILTER_PATTERN.search(message_and_code))
     if code in (400, 403) and not is_withheld and _BAD_KEY_PATTERN.search(message_and_code):
         code = 401
+    if code in (400, 500) and not is_withheld and _THROTTLED_PATTERN.search(message_and_code):
+        code = 429
     wait = wait or _read_wait(f"{server_message} {json.dumps(error.get('details'), default=str)}")
     wait = wait or _wait_in_body(error, as_object(metadata.get("headers")), code)
     lacks_money = bool(_NO_MONEY_PATTERN.search(message_and_code)) and not (code == 429 and wait)
@@ -287,7 +295,8 @@ def find_failure(data: Any) -> Failure | None:
     if not error and not error_message(body_object):
         empty_list = next((n for n in ("choices", "candidates") if n in body_object), "")
         error = f"no answer in it: {empty_list!r} is empty" if empty_list else None
-    if not (server_message := error_message(error or body_object)):
+    told = error if isinstance(error, dict | list) else body_object  # beside a text stands more
+    if not (server_message := error_message(told) or error_message(error)):
         return None
     code = token_count(as_object(error).get("code")) or token_count(body_object.get("code"))
     default_code = 404 if _NOT_FOUND_PATTERN.search(server_message) else 500
@@ -702,9 +711,23 @@ def parse_body(body: bytes) -> Any:
         return None
     text = body.decode("utf-8-sig", "replace")  # with the mark that .NET begins its answers with
     try:
-        return json.loads(text)
+        return _open_envelope(json.loads(text))
     except (ValueError, RecursionError):
         return _join_events(text)
+
+
+_ENVELOPES = ("result", "output", "data", "response", "body")
+
+
+def _open_envelope(data: Any) -> Any:
+    """An answer out of the object in which some gateways put it, as Cloudflare's `result` and
+    DashScope's `output`; anything else as it is."""
+    outer = as_object(data)
+    if not outer or "choices" in outer:
+        return data
+    inner_objects = (as_object(outer.get(name)) for name in _ENVELOPES)
+    answer = next((inner for inner in inner_objects if choices_of(inner)), None)
+    return data if answer is None else {**outer, **answer}
 
 
 def describe_body(body: bytes, secrets: Secrets) -> str:
@@ -782,7 +805,7 @@ def client_error_message(error: Any) -> str:
     if response is None:
         return error_message(error.body) or str(getattr(error, "message", error))
     text = response.text.strip()
-    if message := error_message(parse_body(response.content) or text) or text:
+    if message := error_message(parse_body(response.content)) or error_message(text):
         return message
     known_phrases = {status.value: status.phrase for status in HTTPStatus}
     return known_phrases.get(response.status_code, "no reason given")
@@ -817,7 +840,7 @@ def error_message(body: Any, depth: int = 0) -> str:
     if not server_message and depth:  # a code, or messages by the fields that they are about
         code = body_object.get("code") or body_object.get("type")
         server_message = code if isinstance(code, str) else _list_messages(body_object, depth)
-    for longer in (by_name.get("errordescription"), as_object(by_name.get("metadata")).get("raw")):
+    for longer in _further_messages(by_name):
         more = error_message(longer, depth + 1)
         if more and more not in server_message:
             server_message = f"{server_message}: {more}"
@@ -833,18 +856,37 @@ def error_message(body: Any, depth: int = 0) -> str:
     return server_message
 
 
+def _further_messages(by_name: Mapping[str, Any]) -> Iterator[Any]:
+    """What an error holds beside its message: what a proxy was told, the cause or the details of an
+    error that is a few words, or the error of the provider behind it (`supplierError`)."""
+    yield by_name.get("errordescription")
+    yield as_object(by_name.get("metadata")).get("raw")
+    yield by_name.get("cause")
+    yield as_object(by_name.get("details"))
+    yield from (v for name, v in by_name.items() if name.endswith("error") and name != "error")
+
+
 def _read_message(text: str, depth: int) -> str:
-    """A message of a server: of a page its title, and of an answer that it passes on as JSON or as
-    events the message in that."""
+    """A message of a server: of a page its title, and of an answer that it passes on as JSON (with
+    something behind it, at times) or as events the message in that."""
     start = text.lstrip()[:9].lower()
     if _PAGE_START.match(text):
         title = _PAGE_TITLE.search(text[:MAX_PAGE_CHARACTERS])
         return " ".join(unescape(title[1] or title[2]).split()) if title else "a web page"
     if start.startswith(("{", "[", "data:")) and depth <= MAX_MESSAGE_DEPTH:
-        passed_on = parse_body(text.encode("utf-8", "replace"))
-        if isinstance(passed_on, dict | list):
-            return error_message(passed_on, depth + 1) or text
+        for passed_on in (_first_value(text), parse_body(text.encode("utf-8", "replace"))):
+            if isinstance(passed_on, dict | list) and (
+                message := error_message(passed_on, depth + 1)
+            ):
+                return message
     return text
+
+
+def _first_value(text: str) -> Any:
+    """The value of JSON that a text begins with; None if it begins with none."""
+    with suppress(ValueError, RecursionError):
+        return json.JSONDecoder().raw_decode(text.lstrip())[0]
+    return None
 
 
 MAX_PAGE_CHARACTERS = 4_096
@@ -938,6 +980,7 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
             request.extensions["most"] = (
                 _MAX_FETCHED_BYTES if request.method == "GET" else MAX_ANSWER_BYTES
             )
+            request.extensions["trace"] = EarlyBytesCheck()
             try:
                 async with asyncio.timeout(timeout):
                     return await super().send(request, **options)
@@ -978,12 +1021,50 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
             request.headers.pop(name, None)
 
     # A server or proxy may send a second response without being asked, which the next request on
-    # that connection would get for its own (httpcore#961): so no connection is used twice.
+    # that connection would get for its own (httpcore#961): so no connection is used twice, and none
+    # on which something came before it was used.
     return Client(
         event_hooks={"request": [check_request], "response": [check_response]},
         headers={"accept-encoding": "identity"},
         limits=httpx2.Limits(max_keepalive_connections=0),
     )
+
+
+MIN_QUIET_SECONDS = 0.005  # that a new connection is listened to before it is used
+MAX_QUIET_SECONDS = 0.1
+
+
+class EarlyBytesCheck:
+    """Listens to a new connection before anything is asked on it: what a server says there
+    without being asked would be taken for its answer. It listens for as long as it took to connect,
+    which is about what a byte takes to come. Given to a request as its trace, which is told what
+    its connection does."""
+
+    def __init__(self) -> None:
+        self._stream: Any = None
+        self._started = 0.0
+        self._seconds = MIN_QUIET_SECONDS
+
+    async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
+        step = event.partition(".")[2]
+        if step == "connect_tcp.started":
+            self._started = time.perf_counter()
+        elif step == "connect_tcp.complete":
+            self._stream = info["return_value"]
+            seconds = time.perf_counter() - self._started
+            self._seconds = min(max(seconds, MIN_QUIET_SECONDS), MAX_QUIET_SECONDS)
+        elif step == "start_tls.complete":
+            self._stream = info["return_value"]
+        elif event == "http11.send_request_headers.started" and self._stream is not None:
+            await self._check()
+
+    async def _check(self) -> None:
+        import httpcore2
+
+        stream, self._stream = self._stream, None
+        with suppress(httpcore2.ReadTimeout):
+            if await stream.read(1, timeout=self._seconds):
+                raise httpcore2.ReadError("it spoke before it was asked")
 
 
 def _account_headers() -> Iterator[str]:

@@ -294,6 +294,14 @@ class OpenAIModel(ServerModel):
         detail_names = ("completion_tokens_details", "output_tokens_details")
         token_details = (as_object(usage.get(part)) for part in detail_names)
         reasoning_counts = [t.get("reasoning_tokens") for t in (usage, *token_details)]
+        # Gemini counts its thoughts in the total alone.
+        total_tokens = token_count(usage.get("total_tokens"))
+        uncounted_tokens = max(0, total_tokens - prompt_tokens - completion_tokens)
+        if not prompt_tokens:
+            uncounted_tokens = 0
+        if completion_tokens or not text:
+            reasoning_counts.append(uncounted_tokens)
+        completion_tokens += uncounted_tokens
         details = {
             "endpoint": "completions" if request.form == "completion" else "chat",
             "served_model": data.get("model"),
@@ -345,7 +353,7 @@ def _find_reason(choice: Mapping[str, Any]) -> Any:
     own_reason = next((r for r in own_reasons if isinstance(r, str)), None)
     message = as_object(choice.get("message"))
     is_empty = not (choice.get("text") or message.get("content"))
-    tells_more = is_empty and classify_ending(own_reason) == "refused"
+    tells_more = is_empty and classify_ending(own_reason) in ("refused", "error")
     return own_reason if tells_more or classify_ending(reason) is None else reason
 
 

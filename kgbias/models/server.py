@@ -236,7 +236,7 @@ MAX_ALIKE_FAILURES = 8  # first requests that fail for one reason: then the othe
 RETRIED_CODES = {408, 409, 425, 429, 498, 499, 500, 502, 503, 504, *range(520, 531), 598, 599}
 _BUSY_CODES = {429, 503, 529}
 _FATAL_CODES = {401, 403, 404}
-_REFUSAL_CODES = {400, 413, 422, 501}
+_REFUSAL_CODES = {400, 413, 416, 422, 501}
 _READABLE_CODES = _REFUSAL_CODES | {500}  # statuses of errors that may name what is not taken
 # What follows are names of parameters that a server does take.
 _ACCEPTED_NAMES_PATTERN = re.compile(
@@ -246,7 +246,7 @@ _ACCEPTED_NAMES_PATTERN = re.compile(
 )
 _TOO_LONG_PATTERN = re.compile(
     r"context (?:length|window|size)|too (?:large|long|many tokens)|maximum (?:length|number of)"
-    r"|max_\w*tokens\b[^.]{0,80}(?:range|<=|less than|at most|no more than|maximum)"
+    r"|max_\w*tokens\b[^.]{0,80}(?:range|<=|less than|at most|no more than|maximum|limited)"
     r"|\brange\b[^.]{0,40}max_\w*tokens"
     r"|exceeds?\b[^.]{0,60}(?:tokens|limit|maximum|context)",
     re.IGNORECASE,
@@ -708,8 +708,13 @@ class ServerModel:
         has_thought = (
             details.get("thought_tokens") or details.get("thought") or details.get("unfinished")
         )
-        if completion.finish != "length" or completion.text.strip() or not has_thought:
+        # Where nothing at all was said up to the limit, it was spent on what is not shown.
+        is_hidden = not completion.text
+        if completion.finish != "length" or completion.text.strip():
             return False
+        if not has_thought and not is_hidden:
+            return False
+        self._is_thinking |= not details.get("guessed")
         first_limit, max_limit = _THINKING_TOKEN_LIMITS[0], self._max_thinking_tokens
         if (
             thinking_tokens == self._thinking_tokens and thinking_tokens < max_limit

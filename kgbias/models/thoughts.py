@@ -37,6 +37,8 @@ _CLOSING_PATTERN = re.compile(
     r"|<(?:unused|ctrl)95>|<channel\|>|^\.\.\.done thinking\.?$",
     re.IGNORECASE | re.MULTILINE,
 )
+# Gemma may write the mark that ends its thoughts after an answer without any.
+_STRAY_CHANNEL_PATTERN = re.compile(r"<channel\|>\s*\Z")
 # What begins the answer ends the thoughts before it.
 _ANSWER_PATTERN = re.compile(
     r"<\|(?:content|begin_of_box|begin_of_solution|START_RESPONSE|START_TEXT)\|>"
@@ -80,6 +82,8 @@ _TURN_TOKEN = (
     r"|<(?:start|end)_of_turn>|(?-i:\[/?(?:INST|ASSISTANT|END|DONE|EOS)\])"
     r"|</?(?:assistant|user|system|tool_call|tool_response)>|<role>\s*\w{1,20}\s*</role>"
     r"|\]~!?b[\[\]]|\[e~\[|(?-i:\[END (?:FINAL )?(?:RESPONSE|ANSWER)\])"
+    # The head of another turn, without its tokens, as decoders that skip them leave it.
+    r"|(?-i:(?<=[\w.!?…\"”’'\)])assistant\n\n)"
 )
 _TURN_END_PATTERN = re.compile(rf"{_TURN_TOKEN}|<\|\w{{1,40}}\|?\s*\Z", re.IGNORECASE)
 _EMPTY_TAIL_PATTERN = re.compile(rf"(?:{_EMPTY_TOKEN})(?:\s|{_EMPTY_TOKEN})*\Z", re.IGNORECASE)
@@ -200,6 +204,8 @@ def _split_headed(text: str, *, was_cut: bool) -> SplitAnswer | None:
 def _split_tagged(text: str) -> SplitAnswer | None:
     if details := re.search(_DETAILS, text, re.IGNORECASE):
         text = text[: details.end()] + text[details.end() :].replace("</details>", "</think>", 1)
+    if not _OPENING_PATTERN.search(text) and not _DELIBERATION_PATTERN.match(text):
+        text = _STRAY_CHANNEL_PATTERN.sub("", text)
     closes = [*_CLOSING_PATTERN.finditer(text), *_ANSWER_PATTERN.finditer(text)]
     if closes:
         last_close = max(closes, key=lambda mark: mark.end())

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,9 @@ from kgbias.errors import ModelError
 from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.gguf import convert_once, smollm2_file
+from kgbias.models.score.load import open_scorer
 from tests.conftest import require_modules, skip_or_fail
+from tests.fault_server import FaultServer
 from tests.waiting import DEADLINE_SECONDS
 
 pytestmark = pytest.mark.integration
@@ -72,6 +75,72 @@ def test_the_same_seed_is_the_same_graph_in_any_batch(tmp_path: Path) -> None:
 def test_the_chat_form_uses_its_own_template() -> None:
     chat = Request((("user", "Say hello."),), seed=1, max_tokens=8)
     assert answers(1, [chat])[0].strip()
+
+
+class EchoedTokens:
+    """SmolLM2's own probabilities, computed by transformers, as servers echo them: with a token
+    before the text or without, and with tokens shown as text, as byte-level BPE stores them, or by
+    their numbers."""
+
+    def __init__(self) -> None:
+        from transformers import AutoModelForCausalLM, AutoTokenizer
+
+        file, name = smollm2_file()
+        folder = convert_once(file, name, lambda _: None)
+        self.tokenizer = AutoTokenizer.from_pretrained(folder)
+        self.model = AutoModelForCausalLM.from_pretrained(folder, dtype="float32").eval()
+
+    def serve(self, first_tokens: list[int], shape: str) -> FaultServer:
+        """A server that echoes so; `shape` is "text", "bytes" or "numbers"."""
+
+        def answer(body: Any, _: int) -> Any:
+            choices = [
+                self._echo(index, prompt, first_tokens, shape)
+                for index, prompt in enumerate(body["prompt"])
+            ]
+            return "said", {"object": "text_completion", "choices": choices}
+
+        return FaultServer(answer)
+
+    def _echo(self, index: int, prompt: str, first_tokens: list[int], shape: str) -> Any:
+        import torch
+
+        ids = first_tokens + self.tokenizer(prompt, add_special_tokens=False)["input_ids"]
+        with torch.no_grad():
+            log_probs = self.model(torch.tensor([ids])).logits[0].double().log_softmax(-1)
+        written = int(log_probs[-1].argmax())
+        values = [float(log_probs[n, after]) for n, after in enumerate([*ids[1:], written])]
+        all_ids = [*ids, written]
+        shown_tokens = {
+            "text": [self.tokenizer.decode([one]) for one in all_ids],
+            "bytes": self.tokenizer.convert_ids_to_tokens(all_ids),
+            "numbers": [f"token_id:{one}" for one in all_ids],
+        }[shape]
+        text = prompt + self.tokenizer.decode([written])
+        logprobs = {"tokens": shown_tokens, "token_logprobs": [None, *values]}
+        return {"index": index, "text": text, "finish_reason": "length", "logprobs": logprobs}
+
+
+@pytest.mark.slow
+def test_a_server_that_echoes_its_probabilities_scores_as_the_model_itself() -> None:
+    """With a token before the text and without, and however the tokens are shown, each token's
+    log-probability is the same to 1e-4 on average."""
+    require_modules("openai")
+    groups = ["Nigerian people", "Café owners"]
+    statements = ["love to celebrate their food", "aren’t naïve"]
+    echoed = EchoedTokens()
+    begins = {"bos": [echoed.tokenizer.bos_token_id], "none": []}
+    for begin, first_tokens in begins.items():
+        own = open_scorer("smollm2", begin=begin).grid(groups, statements)
+        for shape in ("text", "bytes", "numbers"):
+            with echoed.serve(first_tokens, shape) as server:
+                found = open_scorer("openai:m", base_url=server.url).grid(groups, statements)
+            for part in ("probes", "statement", "group"):
+                expected, scored = getattr(own, part), getattr(found, part)
+                assert (scored.tokens == expected.tokens).all(), (begin, shape, part)
+                assert scored.log_likelihoods / scored.tokens == pytest.approx(
+                    expected.log_likelihoods / expected.tokens, abs=1e-4
+                ), (begin, shape, part)
 
 
 def test_two_processes_convert_at_once_and_both_are_served(tmp_path: Path) -> None:

@@ -255,6 +255,25 @@ def test_a_model_that_spends_its_limit_on_reasoning_is_given_more() -> None:
     assert len(notes) == 1 and "thinks before it answers" in notes[0]
 
 
+@pytest.mark.parametrize(
+    ("usage", "tokens", "thought_tokens"),
+    [
+        ({"prompt_tokens": 20, "completion_tokens": 151, "total_tokens": 553}, 533, 382),
+        ({"prompt_tokens": 21, "completion_tokens": 0, "total_tokens": 81}, 60, 0),
+        ({"prompt_tokens": 20, "completion_tokens": 151, "total_tokens": 171}, 151, 0),
+        ({"prompt_tokens": 0, "completion_tokens": 3, "total_tokens": 90}, 3, 0),
+    ],
+)
+def test_what_is_counted_in_the_total_alone_was_thought(
+    usage: dict[str, int], tokens: int, thought_tokens: int
+) -> None:
+    choice = {"message": {"content": "Hello there."}, "finish_reason": "stop"}
+    with FaultServer(lambda *_: ("said", {"choices": [choice], "usage": usage})) as server:
+        (found,) = ask(server, [Request(CHAT, seed=1)])
+    assert found.completion_tokens == tokens
+    assert found.details.get("thought_tokens", 0) == thought_tokens
+
+
 def test_a_megabyte_is_cut_and_said() -> None:
     with FaultServer(lambda *_: "x" * 2**20) as server:
         (found,) = ask(server, some(1))

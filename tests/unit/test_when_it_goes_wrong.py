@@ -44,11 +44,12 @@ require_modules("openai")
 
 
 @contextmanager
-def chatty_server() -> Iterator[str]:
+def chatty_server(early_count: int = 0) -> Iterator[str]:
     """A server that answers each request with its prompt, and every third time sends another answer
-    that nobody asked for, in the same breath."""
+    that nobody asked for, in the same breath. To its first `early_count` connections it sends one
+    before anything is asked."""
     listening = socket.create_server(("127.0.0.1", 0))
-    count = iter(range(1, 1_000_000))
+    count, connections = iter(range(1, 1_000_000)), iter(range(1, 1_000_000))
 
     def response(text: str) -> bytes:
         body = {
@@ -61,6 +62,8 @@ def chatty_server() -> Iterator[str]:
 
     def serve(connection: socket.socket) -> None:
         with connection, connection.makefile("rb") as file:
+            if next(connections) <= early_count:
+                connection.sendall(response("a stray answer"))
             while line := file.readline():
                 length = 0
                 while line not in (b"\r\n", b""):
@@ -95,6 +98,20 @@ def test_no_answer_of_another_request_is_taken() -> None:
         found = {n: c.text for batch in model.complete(requests) for n, c in batch}
         model.close()
     assert found == {n: f" prompt {n}" for n in range(30)}
+
+
+def test_what_comes_before_anything_is_asked_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However late it comes on a busy machine: a connection that stays quiet is waited for."""
+    monkeypatch.setattr("kgbias.models.http.MIN_QUIET_SECONDS", 1.0)
+    monkeypatch.setattr("kgbias.models.http.MAX_QUIET_SECONDS", 1.0)
+    with chatty_server(early_count=2) as url, without_waiting():
+        model = open_model(
+            "openai:m", base_url=url, notify=print, concurrency=2, timeout=DEADLINE_SECONDS
+        )
+        requests = [Request(f"prompt {n}", seed=n) for n in range(2)]
+        found = {n: c.text for batch in model.complete(requests) for n, c in batch}
+        model.close()
+    assert found == {n: f" prompt {n}" for n in range(2)}
 
 
 def test_what_a_url_hides_is_neither_shown_nor_stored() -> None:
