@@ -38,7 +38,7 @@ _CLOSING_PATTERN = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 # Gemma may write the mark that ends its thoughts after an answer without any.
-_STRAY_CHANNEL_PATTERN = re.compile(r"<channel\|>\s*\Z")
+_CHANNEL_END = "<channel|>"
 # What begins the answer ends the thoughts before it.
 _ANSWER_PATTERN = re.compile(
     r"<\|(?:content|begin_of_box|begin_of_solution|START_RESPONSE|START_TEXT)\|>"
@@ -204,8 +204,9 @@ def _split_headed(text: str, *, was_cut: bool) -> SplitAnswer | None:
 def _split_tagged(text: str) -> SplitAnswer | None:
     if details := re.search(_DETAILS, text, re.IGNORECASE):
         text = text[: details.end()] + text[details.end() :].replace("</details>", "</think>", 1)
-    if not _OPENING_PATTERN.search(text) and not _DELIBERATION_PATTERN.match(text):
-        text = _STRAY_CHANNEL_PATTERN.sub("", text)
+    if text.rstrip().endswith(_CHANNEL_END):
+        is_thought = _OPENING_PATTERN.search(text) or _DELIBERATION_PATTERN.match(text)
+        text = text if is_thought else text.rstrip().removesuffix(_CHANNEL_END)
     closes = [*_CLOSING_PATTERN.finditer(text), *_ANSWER_PATTERN.finditer(text)]
     if closes:
         last_close = max(closes, key=lambda mark: mark.end())
