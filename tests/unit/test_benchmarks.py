@@ -207,6 +207,15 @@ def test_whom_bbq_is_about(tmp_path: Path) -> None:
     assert [q.target for q in read._questions] == [0, 1] and not read.remarks([])
 
 
+@pytest.mark.parametrize("label", [-1, 3, 10**30])
+def test_a_label_of_stereoset_that_is_none(label: int, tmp_path: Path) -> None:
+    sentences = {"gold_label": [0, 1, label], "sentence": ["a", "b", "c"]}
+    entry = {"context": "a BLANK", "target": "t", "bias_type": "race", "sentences": sentences}
+    (tmp_path / "x.json").write_text(json.dumps([entry]))
+    with pytest.raises(DataError, match=f"there is no {label}"):
+        read_stereoset(tmp_path / "x.json")
+
+
 def test_a_file_that_is_not_bbq(tmp_path: Path) -> None:
     for text, why in (
         ("[]", "no BBQ question"),

@@ -327,7 +327,8 @@ def is_stereoset(path: Path) -> bool:
 
 
 _HEAD_BYTES = 1 << 16  # bytes
-_LABEL_CODES = ("anti-stereotype", "stereotype", "unrelated")  # labels on the hub, by number
+# Labels on the hub, by number; a dict, since a file may have any number.
+_LABEL_CODES = dict(enumerate(("anti-stereotype", "stereotype", "unrelated")))
 
 
 def _entries(path: Path) -> Iterator[tuple[str, Any]]:
