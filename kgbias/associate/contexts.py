@@ -17,7 +17,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
 from kgbias.ids import content_id
-from kgbias.io.reading import parse_json
+from kgbias.io.reading import parse_json, read_error
 from kgbias.models import open_model
 from kgbias.models.base import ModelInfo, Request
 from kgbias.models.embed import Encoding, Span
@@ -240,7 +240,7 @@ def corpus_lines(path: Path) -> Iterator[str]:
                 if text:
                     yield text
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
+        raise read_error(path, error) from error
 
 
 def _parse_json_text(line: str, path: Path, number: int) -> str:

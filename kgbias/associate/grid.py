@@ -26,6 +26,7 @@ from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
 from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.reading import read_error
 from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo
 from kgbias.models.distributed import open_language_model
@@ -280,7 +281,7 @@ class Grid:
         try:
             return sha256(self.corpus.read_bytes()).hexdigest()[:16]
         except OSError as error:
-            raise DataError(f"cannot read {self.corpus}: {error.strerror}") from error
+            raise read_error(self.corpus, error) from error
 
     @cached_property
     def _corpus_contexts(self) -> CorpusCache:

@@ -92,7 +92,7 @@ def import_(file: Path, store_url: str, say: tuple[tuple[str, str], ...], **opti
     }
     line = (
         f"run {run.name}: {imported.statements} statements, {imported.triples} distinct, about "
-        f"{groups} groups"
+        f"{groups} group{'s' if groups != 1 else ''}"
     )
     if imported.left_out:
         line += f"; {imported.left_out} incomplete rows were left out"

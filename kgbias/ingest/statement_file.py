@@ -17,6 +17,7 @@ from kgbias.ingest.statement_table import (
     detect_format,
     read_triples,
 )
+from kgbias.io.reading import read_error
 from kgbias.parameters import Names, as_names
 
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "table", "profiles")
@@ -110,7 +111,7 @@ def as_readable_file(path: Path) -> Iterator[Path]:
                 shutil.copyfileobj(source, sink)
             yield copy
         except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+            raise read_error(path, error) from error
         except DataError as error:
             raise DataError(str(error).replace(str(copy), str(path))) from error
 

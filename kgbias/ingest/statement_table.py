@@ -13,7 +13,14 @@ from typing import Any
 from kgbias.errors import DataError, list_columns
 from kgbias.graph.types import Triple
 from kgbias.io.published_sets import identify_columns
-from kgbias.io.reading import assumed_encoding, decode_text, not_text_error, parse_json, read_bytes
+from kgbias.io.reading import (
+    assumed_encoding,
+    decode_text,
+    not_text_error,
+    parse_json,
+    read_bytes,
+    read_error,
+)
 from kgbias.io.tables import (
     COMMENT_STARTS,
     MAX_CELL_CHARACTERS,
@@ -71,7 +78,7 @@ def detect_format(path: Path) -> str:
         with path.open("rb") as file:
             start = file.read(_HEAD_BYTES)
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
+        raise read_error(path, error) from error
     refuse_other_formats(path, start)
     text = start.removeprefix(codecs.BOM_UTF8).lstrip()
     first_line, _, remainder = text.partition(b"\n")
@@ -119,7 +126,7 @@ def read_records(
         decode_text(read_bytes(path), path)  # names the line and the byte, unless it is UTF-16
         raise not_text_error(path, error, line + 1) from error
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
+        raise read_error(path, error) from error
     except (csv.Error, ValueError, DataError) as error:
         position = f", after line {line}" if line else ""
         raise DataError(f"{path}{position}: {error}") from error

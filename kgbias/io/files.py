@@ -22,7 +22,7 @@ from typing import Any, Protocol
 from uuid import uuid4
 
 from kgbias.errors import DataError
-from kgbias.io.reading import need_regular_files, read_text
+from kgbias.io.reading import need_regular_files, read_error, read_text
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
 
 
@@ -277,5 +277,5 @@ def find_altered(folder: Path) -> dict[str, str]:
             elif sha256_of(path) != match[1]:
                 altered_files[str(name)] = "changed"
         except OSError as error:
-            raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+            raise read_error(path, error) from error
     return altered_files

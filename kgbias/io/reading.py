@@ -28,13 +28,20 @@ MAX_FILE_BYTES = 1 << 30  # bytes of a file that is read whole
 _PART = 1 << 20  # bytes at once
 
 
+def read_error(path: Path, error: OSError) -> DataError:
+    """The error for a file that the system does not let us read."""
+    is_address = path.parts[:1] in (("http:",), ("https:",))
+    advice = "; an address is not fetched: download it first, and name the file" * is_address
+    return DataError(f"cannot read {path}: {error.strerror or error}{advice}")
+
+
 def read_bytes(path: Path) -> bytes:
     """The content of a file of at most a gigabyte."""
     try:
         with path.open("rb") as file:
             data = _read_parts(file)
     except OSError as error:
-        raise DataError(f"cannot read {path}: {error.strerror or error}") from error
+        raise read_error(path, error) from error
     except ValueError as error:  # a name with a NUL
         raise DataError(f"cannot read {path}: {error}") from error
     if len(data) > MAX_FILE_BYTES:

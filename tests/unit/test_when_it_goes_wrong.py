@@ -205,6 +205,11 @@ def test_what_is_out_of_reach_is_named(said: str) -> None:
         model.close()
 
 
+def test_an_address_in_the_place_of_a_file_is_not_called_missing(tmp_path: Path) -> None:
+    with kgbias.open(tmp_path / "k.db") as study, pytest.raises(DataError, match="download it"):
+        study.import_file("https://example.org/t.csv")
+
+
 def test_the_address_of_an_endpoint_is_none_of_a_server() -> None:
     for path in ("/v1/chat/completions", "/v1/completions/", "/v1/messages", "/v1/embeddings"):
         with pytest.raises(UsageError, match="leave that out"):
