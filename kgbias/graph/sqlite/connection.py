@@ -33,8 +33,8 @@ _ADVICE = {
     "SQLITE_IOERR_LOCK": _NO_LOCKS_MESSAGE,
     "SQLITE_IOERR_UNLOCK": _NO_LOCKS_MESSAGE,
     "SQLITE_IOERR_RDLOCK": _NO_LOCKS_MESSAGE,
-    "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on, and limits "
-    "(ulimit -f)",
+    "SQLITE_IOERR": "{path} cannot be read or written ({error}): check the disk it is on, and "
+    "limits (ulimit -f)",
     "SQLITE_CANTOPEN": "{path} cannot be opened: check that its folder exists and can be written",
 }
 # Errors that SQLite calls a mistake of ours, but that mean a damaged schema, header or value.
