@@ -911,7 +911,8 @@ def _describe_missing(
     if belief_run is None:
         return [
             f"run {run.name!r} was not probed by names: lift, verdict and association are empty; "
-            f"{how('run.evidence(MODEL)', f'kgbias evidence {run.name} --model SPEC')} fills them"
+            f"{how('run.evidence(MODEL)', f'kgbias evidence {run.name} --model SPEC')} fills them, "
+            "with a model that gives probabilities"
         ]
     lines = []
     unprobed = count_sentences(row for row in rows if row.verdict == NOT_PROBED and not row.lift.n)
