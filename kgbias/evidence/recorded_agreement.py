@@ -230,7 +230,7 @@ def plan_recorded(
     used = _choose_groups(
         [g for g, entry in entries if (entry.annotators or MIN_ANNOTATORS) >= MIN_ANNOTATORS]
     )
-    entries = [(group, entry) for group, entry in entries if group in used]
+    entries = _join_forms([(group, entry) for group, entry in entries if group in used])
     if not entries:
         raise DataError(
             f"{table[0].source} has fewer than {MIN_GROUPS} groups of a category of which kgbias "
@@ -259,6 +259,19 @@ def plan_recorded(
         tuple(dict.fromkeys(unused)),
         len(order) - len(asked),
     )
+
+
+def _join_forms(entries: Sequence[tuple[Group, Stereotype]]) -> list[tuple[Group, Stereotype]]:
+    """The entries with one attribute, the commonest, where several are asked as the same statement
+    ("fanatic" and "fanatics", "loves tea" and "they love tea")."""
+    forms: dict[str, Counter[str]] = defaultdict(Counter)
+    for _, entry in entries:
+        forms[word_stereotype(entry).casefold()][entry.attribute] += 1
+    chosen = {statement: counts.most_common(1)[0][0] for statement, counts in forms.items()}
+    return [
+        (group, replace(entry, attribute=chosen[word_stereotype(entry).casefold()]))
+        for group, entry in entries
+    ]
 
 
 def _choose_groups(groups_of_entries: Sequence[Group]) -> set[Group]:

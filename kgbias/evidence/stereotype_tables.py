@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from importlib.resources import as_file, files
 from pathlib import Path
 
+from kgbias.crawl.readers.lexicon import verb_lemma
 from kgbias.errors import DataError, UsageError, list_columns
 from kgbias.evidence.claims import extract_claims
 from kgbias.evidence.stereotype_kinds import KINDS
@@ -28,7 +29,10 @@ _LICENSE = "CC BY 4.0"  # SeeGULL's
 _STEREOSET = "stereoset"
 DOOR = TableFormat(
     "recorded stereotypes: `known --table`",
-    (("group", "identity"), ("attribute",)),
+    (
+        ("group", "translated_identity", "identity"),
+        ("translated_attribute_list", "attribute"),
+    ),
     ("offensiveness", "category", "statement"),
     "StereoSet, SeeGULL",
 )
@@ -63,21 +67,42 @@ def word_stereotype(entry: Stereotype) -> str:
     verb in the plural."""
     if entry.statement:
         return entry.statement
-    phrase = _PRONOUN.sub("", entry.attribute)
+    pronoun = _PRONOUN.match(entry.attribute)
+    phrase = entry.attribute[pronoun.end() :] if pronoun else entry.attribute
     first_word, _, rest = phrase.partition(" ")
-    verb = next((v for v in _VERBS if first_word.lower() in (v, f"{v}s", f"{v}es")), None)
-    if rest and first_word.lower() in ("are", "is", "am"):
-        return f"are {rest}"
+    first_word = first_word.lower()
+    if rest and first_word in ("are", "is", "am"):
+        return f"are {_pluralise(rest)}"
+    if pronoun:  # a verb follows, whichever: "he works hard"
+        return f"{verb_lemma(first_word) or first_word} {rest}".rstrip()
+    verb = next((v for v in _VERBS if first_word in (v, f"{v}s", f"{v}es")), None)
     if rest and verb:
         return f"{verb} {rest}"
     claim = next(iter(extract_claims(phrase)), None)
     stance = {1: "support", -1: "oppose"}.get(claim.stance if claim else 0)
-    return f"{stance} {claim.phrase}" if claim and stance else f"are {phrase}"
+    return f"{stance} {claim.phrase}" if claim and stance else f"are {_pluralise(phrase)}"
 
 
-_PRONOUN = re.compile(r"^(?:they|he|she|we|i)\s+(?=\S+\s)", re.IGNORECASE)
+_PRONOUN = re.compile(r"(?:they|he|she|we|i)\s+(?=\S)", re.IGNORECASE)
 # Verbs that attributes begin with, and that are no nouns before another noun ("dance lover").
 _VERBS = ("love", "like", "eat", "drink", "speak", "wear", "talk", "enjoy", "live", "climb", "hate")
+_PERSON = re.compile(
+    r"(?:addict|coward|drunkard|extrovert|fan|fanatic|goer|introvert|ist|liar|patriot|rebel|snob"
+    r"|refugee|warrior)$"
+)
+_NOT_AGENTS = frozenset("clever eager proper sober tender inferior superior".split())
+
+
+def _pluralise(phrase: str) -> str:
+    """The phrase, in the plural if it ends in a noun for one person ("beer drinker")."""
+    word = phrase.rpartition(" ")[2].lower()
+    is_agent = (
+        word.endswith(("er", "or"))
+        and len(word) > 4
+        and word not in _NOT_AGENTS
+        and verb_lemma(f"{word[:-2]}ing") is not None
+    )
+    return f"{phrase}s" if is_agent or _PERSON.search(word) else phrase
 
 
 def describe_table(table: str | Path) -> StereotypeTable:

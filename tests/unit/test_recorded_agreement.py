@@ -27,6 +27,7 @@ from kgbias.evidence.stereotype_tables import (
     Stereotype,
     TableColumns,
     read_kinds,
+    read_stereotypes,
     word_stereotype,
 )
 from kgbias.graph.types import Group
@@ -62,7 +63,13 @@ def test_what_is_a_trait(attribute: str, kind: str) -> None:
         ("they are tall", "are tall"),
         ("he speaks hebrew", "speak hebrew"),
         ("drinks", "are drinks"),
-        ("surf lover", "are surf lover"),
+        ("surf lover", "are surf lovers"),
+        ("beer drinker", "are beer drinkers"),
+        ("snob", "are snobs"),
+        ("sober", "are sober"),
+        ("beer", "are beer"),
+        ("they work hard", "work hard"),
+        ("he drank a lot", "drink a lot"),
         ("pro-gun control", "support gun control"),
     ],
 )
@@ -228,6 +235,32 @@ def test_probes_limit_the_attributes(table: Path) -> None:
     assert set(full.table.attributes[:2]) == {"beer", "proud"} and full.unasked == 0
     cut = plan_recorded(entries, probes=full.probes // 2)
     assert cut.table.attributes == full.table.attributes[:2] and cut.unasked == 2
+
+
+def test_forms_that_are_asked_alike_are_one_attribute() -> None:
+    entries = [
+        Stereotype("t", group, attribute, annotators=3)
+        for group, attribute in [
+            ("German", "drinks beer"), ("Dutch", "they drink beer"), ("French", "drinks beer"),
+            ("Italian", "fanatics"), ("Spanish", "fanatic"), ("Greek", "fanatics"),
+        ]
+    ]  # fmt: skip
+    plan = plan_recorded(entries)
+    assert dict(zip(plan.table.attributes, plan.statements, strict=True)) == {
+        "fanatics": "are fanatics",
+        "drinks beer": "drink beer",
+    }
+    assert plan.table.strong.sum(axis=0).tolist() == [3, 3]
+
+
+def test_of_a_translated_table_the_english_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "de-DE.csv"
+    header = "identity,attribute,stereotype,translated_identity,translated_attribute_list"
+    path.write_text(f"{header}\nBriten,höflich,3,British,polite\n", "utf-8")
+    (entry,) = read_stereotypes(path)
+    assert (entry.group, entry.attribute, entry.annotators) == ("British", "polite", 3)
+    (entry,) = read_stereotypes(path, TableColumns("identity", "attribute"))
+    assert (entry.group, entry.attribute) == ("Briten", "höflich")
 
 
 def test_what_cannot_be_asked(table: Path, tmp_path: Path) -> None:
