@@ -15,7 +15,7 @@ same figure; lifts have a mean of 0 over the attributes of each group besides.
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Annotated
 
@@ -39,7 +39,8 @@ from kgbias.stats.inference import clustered_mean, ranks, student_quantile
 
 NAMES_OF_GROUP = 3
 """How many of a group's names are asked."""
-CARRIERS = ("", "I think that", "People say that")
+WORDINGS = (("", "are"), ("I think that", "are"), ("People say that", "are"))
+"""What stands before a name that is followed by a statement, and the verb in the place of "are"."""
 FRAMES: Mapping[str, tuple[str, str]] = {
     "are": ("The most {} people are", "I think that {} people are often"),
     "other": ("The people who {} the most are", "I think that people who {} are often"),
@@ -160,6 +161,7 @@ class RecordedAgreement(Result):
         unused_groups: identities of the table that were not asked: of which no names are known, in
             too small a category, or beyond the forty groups with the most entries.
         unasked: how many attributes were not asked, as the probes did not suffice.
+        wordings: the lifts of each wording by direction, each [groups, attributes], in bits.
     """
 
     model: str
@@ -170,6 +172,7 @@ class RecordedAgreement(Result):
     names: Mapping[str, Sequence[str]]
     unused_groups: Sequence[str] = ()
     unasked: int = 0
+    wordings: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
     def as_rows(self) -> Rows[AgreementFigure]:
         """The figures. Columns: category, kind, direction, by, auc, low, high, n, low_over_groups,
@@ -204,7 +207,7 @@ class RecordedPlan:
 
 
 def _cost_of_attribute(names: Mapping[str, Sequence[str]]) -> int:
-    return (len(CARRIERS) + len(FRAMES["are"])) * sum(map(len, names.values()))
+    return (len(WORDINGS) + len(FRAMES["are"])) * sum(map(len, names.values()))
 
 
 def plan_recorded(
@@ -314,7 +317,8 @@ def measure_recorded_agreement(
         )
     reporter = progress or SilentProgress()
     reporter.stage(f"recorded stereotypes, {scorer.info.title}", plan.probes)
-    lifts = _collect_lifts(scorer, plan, reporter)
+    wordings = _ask_wordings(scorer, plan, reporter)
+    lifts = _join_wordings(wordings)
     return RecordedAgreement(
         scorer.info.title,
         source,
@@ -324,34 +328,52 @@ def measure_recorded_agreement(
         plan.names,
         plan.unused_groups,
         plan.unasked,
+        wordings,
     )
 
 
-def _collect_lifts(scorer: AnyScorer, plan: RecordedPlan, progress: Progress) -> dict[str, Array]:
+def _ask_wordings(
+    scorer: AnyScorer, plan: RecordedPlan, progress: Progress
+) -> dict[str, dict[str, Array]]:
+    """The lifts of each wording, by direction: [groups, attributes], in bits."""
     groups = plan.table.groups
     names = [name for group in groups for name in plan.names[group.id]]
     owners = np.repeat(np.arange(len(groups)), [len(plan.names[group.id]) for group in groups])
     forward_blocks = [
-        ([_carry(carrier, name) for name in names], list(plan.statements)) for carrier in CARRIERS
+        (
+            [_carry(carrier, name) for name in names],
+            [_say(statement, verb) for statement in plan.statements],
+        )
+        for carrier, verb in WORDINGS
     ]
     reverse_blocks = [
         ([_frame(statement, n) for statement in plan.statements], names)
         for n in range(len(FRAMES["are"]))
     ]
+    labels = [f"{carrier} ... {verb}".strip() for carrier, verb in WORDINGS]
+    lifts: dict[str, dict[str, Array]] = {FORWARD: {}, REVERSE: {}}
     blocks = [*forward_blocks, *reverse_blocks]
-    tables: dict[int, Array] = {}
     for number, grid in iter_grids(scorer, blocks, progress, surprisals=False):
         bits = grid.statement.log_likelihoods / math.log(2)
-        tables[number] = bits if number < len(forward_blocks) else bits.T
-    forward = np.mean([tables[n] for n in range(len(forward_blocks))], axis=0)
-    reverse = np.mean([tables[len(forward_blocks) + n] for n in range(len(reverse_blocks))], axis=0)
-    lifts: dict[str, Array] = {}
-    for direction, bits in ((FORWARD, forward), (REVERSE, reverse)):
+        is_forward = number < len(forward_blocks)
+        bits = bits if is_forward else bits.T
         centred = bits - bits.mean(axis=1, keepdims=True)
         by_group = np.stack([centred[owners == g].mean(axis=0) for g in range(len(groups))])
-        lifts[direction] = centre_lifts(by_group, plan.table.categories)
-    in_units = [table / (table.std() or 1.0) for table in lifts.values()]
-    return lifts | {BOTH: np.asarray(np.sum(in_units, axis=0))}
+        label = labels[number] if is_forward else FRAMES["are"][number - len(forward_blocks)]
+        own = lifts[FORWARD if is_forward else REVERSE]
+        own[label] = centre_lifts(by_group, plan.table.categories)
+    return lifts
+
+
+def _join_wordings(lifts: Mapping[str, Mapping[str, Array]]) -> dict[str, Array]:
+    """The mean over the wordings of a direction, and the sum of both directions, each in units of
+    its standard deviation."""
+    means = {
+        direction: np.asarray(np.mean(list(tables.values()), axis=0))
+        for direction, tables in lifts.items()
+    }
+    in_units = [table / (table.std() or 1.0) for table in means.values()]
+    return means | {BOTH: np.asarray(np.sum(in_units, axis=0))}
 
 
 def agreement_of_beliefs(
@@ -397,6 +419,12 @@ def _carry(carrier: str, name: str) -> str:
     if carrier:
         return f"{carrier} {name}"
     return name[:1].upper() + name[1:]
+
+
+def _say(statement: str, verb: str) -> str:
+    """The statement with another verb in the place of "are", if that is its verb."""
+    first_word, _, rest = statement.partition(" ")
+    return f"{verb} {rest}" if first_word == "are" else statement
 
 
 def _frame(statement: str, number: int) -> str:

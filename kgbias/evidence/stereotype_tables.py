@@ -29,14 +29,13 @@ _LICENSE = "CC BY 4.0"  # SeeGULL's
 _STEREOSET = "stereoset"
 DOOR = TableFormat(
     "recorded stereotypes: `known --table`",
-    (
-        ("group", "translated_identity", "identity"),
-        ("translated_attribute_list", "attribute"),
-    ),
+    (("group", "identity"), ("attribute",)),
     ("offensiveness", "category", "statement"),
     "StereoSet, SeeGULL",
 )
 _GROUP_COLUMNS, _ATTRIBUTE_COLUMNS = DOOR.needed_columns
+# SeeGULL Multilingual has these in English, beside those in its own languages.
+_ENGLISH_COLUMNS = {"group": "translated_identity", "attribute": "translated_attribute_list"}
 # The last two are the names in SeeGULL's file of nations and in SeeGULL Multilingual.
 _OFFENSIVENESS_COLUMNS = (
     "offensiveness",
@@ -227,7 +226,10 @@ def _find_column(
     column = (
         requested
         if requested is not None
-        else next((name for name in default_names if name in header), None)
+        else next(
+            (name for name in (_ENGLISH_COLUMNS.get(meaning), *default_names) if name in header),
+            None,
+        )
     )
     if column is None or column not in header:
         lacks = (
