@@ -4,11 +4,13 @@
 other table has a column with groups and one with attributes, or is StereoSet's published file.
 """
 
+import csv
 import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
@@ -195,6 +197,7 @@ def _read_rows(path: Path, source: str, columns: TableColumns) -> Iterator[Stere
     else:
         _find_column(path, header, offensiveness, (), "offensiveness")
     annotators = next((name for name in _ANNOTATOR_COLUMNS if name in header), None)
+    corrected = _corrected_attributes() if attribute == _ENGLISH_COLUMNS["attribute"] else {}
     for line, row in rows:
         group_text = _clean_cell(path, line, row[group])
         ratings = [row[name] for name in _RATING_COLUMNS if name in row]
@@ -208,12 +211,22 @@ def _read_rows(path: Path, source: str, columns: TableColumns) -> Iterator[Stere
             yield Stereotype(
                 source,
                 group_text.lstrip(".,"),
-                attribute_text.replace("_", " "),
+                corrected.get(attribute_text.casefold().strip(" .,"), attribute_text).replace(
+                    "_", " "
+                ),
                 row.get("category", "").strip(),
                 _parse_offensiveness(path, line, row.get(offensiveness or "", "") if rated else ""),
                 _parse_count(row.get(annotators or "", "")),
                 _clean_cell(path, line, row.get("statement", "")),
             )
+
+
+@cache
+def _corrected_attributes() -> Mapping[str, str]:
+    """Attributes that SeeGULL Multilingual's English has as something else ("threon": rich)."""
+    file = files("kgbias.evidence") / "recorded" / "corrected_attributes.csv"
+    rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
+    return {row["attribute"]: row["corrected"] for row in rows}
 
 
 def _find_column(
