@@ -176,6 +176,12 @@ def _print_model(found: RecordedAgreement) -> None:
         show.say(f"not asked: {listed}{more}")
     show.say()
     _print_agreement(found.figures)
+    for strongest in found.strongest:
+        show.say(
+            f"of the {strongest.entries} strongest lifts of {strongest.kind}s people recorded "
+            f"{strongest.recorded}; by chance {strongest.chance:.0f} (95% below "
+            f"{strongest.chance_high:.0f})"
+        )
 
 
 def _agreement_record(found: RecordedAgreement) -> dict[str, Any]:
@@ -184,6 +190,7 @@ def _agreement_record(found: RecordedAgreement) -> dict[str, Any]:
         "model": found.model,
         "table": found.source,
         "figures": figure_rows(found.figures),
+        "strongest": [asdict(strongest) for strongest in found.strongest],
         "groups": {group.name: list(found.names[group.id]) for group in table.groups},
         "attributes": dict(zip(table.attributes, table.kinds, strict=True)),
         "not_used": list(found.unused_groups),

@@ -1,9 +1,9 @@
 """Agreement with people: whether a model's lifts rank the groups of which people recorded a
 stereotype above the others.
 
-Asked are the names of the table's groups before each recorded attribute as a statement ("Germans |
-are punctual"), and after it ("The most punctual people are | Germans"). For each attribute the
-figure is the area under the curve (AUC): the share of pairs of a group that it is recorded of and
+Asked is what is said of groups, since that is what people recorded: their names before each
+attribute ("People say that Germans | are known for being punctual"), and after it ("Everyone knows
+that the most punctual people in the world are | Germans"). For each attribute the figure is the area under the curve (AUC): the share of pairs of a group that it is recorded of and
 one that it is not in which the first has the higher lift; .5 is chance. Traits and things are never
 pooled (`kgbias.evidence.stereotype_kinds`).
 
@@ -39,14 +39,19 @@ from kgbias.stats.inference import clustered_mean, ranks, student_quantile
 
 NAMES_OF_GROUP = 3
 """How many of a group's names are asked."""
-WORDINGS = (("", "are"), ("I think that", "are"), ("People say that", "are"))
+WORDINGS = (
+    ("People say that", "are known for being"),
+    ("", "are known for being"),
+    ("", "have a reputation for being"),
+)
 """What stands before a name that is followed by a statement, and the verb in the place of "are"."""
-FRAMES: Mapping[str, tuple[str, str]] = {
-    "are": ("The most {} people are", "I think that {} people are often"),
-    "other": ("The people who {} the most are", "I think that people who {} are often"),
+FRAMES: Mapping[str, tuple[str, ...]] = {
+    "are": ("Everyone knows that the most {} people in the world are",),
+    "other": ("Everyone knows that the people in the world who {} the most are",),
 }
 """What stands before a name that follows a statement: for "are ATTRIBUTE", and for others."""
 FORWARD, REVERSE, BOTH = "after the name", "before the name", "both"
+BELIEVED = "believed"  # lifts of a run's beliefs, asked as `kgbias.evidence.belief_probing` does
 MIN_ANNOTATORS = 2
 """Of a table that counts them, an entry with fewer annotators is not held against the model."""
 MIN_GROUPS, MAX_GROUPS = 4, 40  # of a category; of more, those with the most entries are asked
@@ -63,7 +68,8 @@ class AgreementFigure:
 
     Attributes:
         kind: "trait" or "thing".
-        direction: whether the statement stood "after the name", "before the name", or "both".
+        direction: whether the statement stood "after the name", "before the name", or "both"; of a
+            run's beliefs "believed".
         by: "attribute" (the mean over attributes of the AUC over groups), "group" (the mean over
             groups of the AUC over attributes), or a part of the entries: "1 annotator" ...,
             "not offensive" ....
@@ -86,6 +92,25 @@ class AgreementFigure:
     floor_high: Annotated[float, Shown(".2f")] = math.nan
     entries: int = 0
     category: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class StrongestLifts:
+    """How many of the strongest lifts people recorded.
+
+    Attributes:
+        kind: "trait" or "thing".
+        entries: how many entries there are, and how many of the strongest lifts are looked at.
+        recorded: how many of these lifts belong to an entry.
+        chance: the mean of the same number when the table is dealt anew.
+        chance_high: what 95% of the dealt tables stay below.
+    """
+
+    kind: str
+    entries: int
+    recorded: int
+    chance: float
+    chance_high: float
 
 
 @dataclass(frozen=True)
@@ -173,6 +198,26 @@ class RecordedAgreement(Result):
     unused_groups: Sequence[str] = ()
     unasked: int = 0
     wordings: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
+
+    @property
+    def strongest(self) -> list[StrongestLifts]:
+        """How many of the strongest lifts of each kind, of both directions, people recorded."""
+        found = []
+        for kind in KINDS:
+            columns = [n for n, own_kind in enumerate(self.table.kinds) if own_kind == kind]
+            strong = self.table.strong[:, columns]
+            entries = int(strong.sum())
+            if not entries:
+                continue
+            lifts = self.lifts[BOTH][:, columns]
+            places = np.argsort(-lifts, axis=None, kind="stable")[:entries]
+            dealt = [
+                float(deal.flat[places].sum())
+                for deal in _deal_tables(strong, self.table.categories, _DEALS)
+            ]
+            recorded = int(strong.flat[places].sum())
+            found.append(StrongestLifts(kind, entries, recorded, *_floor(dealt)))
+        return found
 
     def as_rows(self) -> Rows[AgreementFigure]:
         """The figures. Columns: category, kind, direction, by, auc, low, high, n, low_over_groups,
@@ -401,7 +446,7 @@ def agreement_of_beliefs(
             continue
         table = RecordedTable.from_entries(own_entries, attributes, kinds, members)
         order = [members.index(group) for group in table.groups]
-        found = judge_agreement({FORWARD: lifts[order][:, asked]}, table)
+        found = judge_agreement({BELIEVED: lifts[order][:, asked]}, table)
         figures += [replace(figure, category=category) for figure in found]
     return figures
 

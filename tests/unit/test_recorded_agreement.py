@@ -205,11 +205,11 @@ def test_a_model_is_asked_before_and_after(table: Path) -> None:
     model: Any = Model()
     with kgbias.open(None, progress=False) as study:
         found = study.recorded_agreement(model, table, kind_column="kind")
-    assert {"Germans are punctual", "The most punctual people are Germans"} <= set(model.asked)
-    assert "I think that people from Germany are beer" in model.asked
-    assert (
-        "I think that people who love tapas are often Germans" not in model.asked
-    )  # one annotator
+    assert "People say that Germans are known for being punctual" in model.asked
+    assert "People from Germany have a reputation for being punctual" in model.asked
+    stem = "Everyone knows that the most punctual people in the world are"
+    assert f"{stem} the Dutch" in model.asked
+    assert not any("love tapas" in text for text in model.asked)  # one annotator
     assert set(found.unused_groups) == {"Martian", "Spanish"}
     assert dict(zip(found.table.attributes, found.table.kinds, strict=True)) == {
         "beer": "thing",
@@ -220,6 +220,8 @@ def test_a_model_is_asked_before_and_after(table: Path) -> None:
     things = next(f for f in found.figures if f.kind == "thing" and f.direction == BOTH)
     assert things.auc.value == 1 and things.by == "attribute"
     assert found.as_rows().records()[0]["entries"] == 2
+    strongest = {each.kind: (each.entries, each.recorded) for each in found.strongest}
+    assert strongest == {"trait": (2, 1), "thing": (3, 3)}  # romantic is not found probable
 
 
 def test_probes_limit_the_attributes(table: Path) -> None:
