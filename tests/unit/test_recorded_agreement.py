@@ -206,7 +206,7 @@ def test_a_model_is_asked_before_and_after(table: Path) -> None:
     with kgbias.open(None, progress=False) as study:
         found = study.recorded_agreement(model, table, kind_column="kind")
     assert "People say that Germans are known for being punctual" in model.asked
-    assert "People from Germany have a reputation for being punctual" in model.asked
+    assert "People say that people from Germany are known for being punctual" in model.asked
     stem = "Everyone knows that the most punctual people in the world are"
     assert f"{stem} the Dutch" in model.asked
     assert not any("love tapas" in text for text in model.asked)  # one annotator
