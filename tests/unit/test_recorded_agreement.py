@@ -16,6 +16,7 @@ from kgbias.errors import DataError, StoreError, UsageError
 from kgbias.evidence.recorded_agreement import (
     BOTH,
     FORWARD,
+    RecordedAgreement,
     RecordedTable,
     centre_lifts,
     judge_agreement,
@@ -220,8 +221,16 @@ def test_a_model_is_asked_before_and_after(table: Path) -> None:
     things = next(f for f in found.figures if f.kind == "thing" and f.direction == BOTH)
     assert things.auc.value == 1 and things.by == "attribute"
     assert found.as_rows().records()[0]["entries"] == 2
-    strongest = {each.kind: (each.entries, each.recorded) for each in found.strongest}
-    assert strongest == {"trait": (2, 1), "thing": (3, 3)}  # romantic is not found probable
+
+
+def test_of_the_strongest_lifts_the_recorded_are_counted() -> None:
+    """Of the lifts 9, 7 and 5, as many as there are entries, the last belongs to an entry; dealt
+    anew, the first two may too."""
+    table = table_of([[3, 0], [2, 0], [0, 2], [0, 0], [0, 1]], ("trait", "trait"))
+    lifts = np.array([[4.0, 0.0], [2.0, 1.0], [2.0, 5.0], [3.0, 9.0], [1.0, 7.0]])
+    (found,) = RecordedAgreement("m", "t", (), table, {BOTH: lifts}, {}).strongest
+    assert (found.kind, found.entries, found.recorded) == ("trait", 3, 1)
+    assert 0 < found.chance < 3 and found.chance_high <= 3
 
 
 def test_probes_limit_the_attributes(table: Path) -> None:
