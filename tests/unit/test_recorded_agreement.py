@@ -210,6 +210,8 @@ def test_a_model_is_asked_before_and_after(table: Path) -> None:
     assert "People say that people from Germany are known for being punctual" in model.asked
     stem = "Everyone knows that the most punctual people in the world are"
     assert f"{stem} the Dutch" in model.asked
+    assert "People say that Germans are known for beer" in model.asked
+    assert "Question: Which people are best known for beer? Answer: Germans" in model.asked
     assert not any("love tapas" in text for text in model.asked)  # one annotator
     assert set(found.unused_groups) == {"Martian", "Spanish"}
     assert dict(zip(found.table.attributes, found.table.kinds, strict=True)) == {
