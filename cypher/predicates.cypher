@@ -3,11 +3,11 @@
 //   $run                 the run (default: the newest)
 //   $arm                 only what this arm said (default: every arm)
 //   $min_acceptability   only statements that make at least this much sense (default: 0.5)
-//   $least               leave out predicates said less often than this (default: 2)
+//   $min_count           leave out predicates said less often than this (default: 2)
 //   $limit               rows at most (default: 50)
 //
 // In Neo4j Browser, first:
-//   :params {run: "demo", arm: null, min_acceptability: 0.5, least: 2, limit: 50}
+//   :params {run: "demo", arm: null, min_acceptability: 0.5, min_count: 2, limit: 50}
 
 MATCH (g:SocialGroup)
 CALL (g) {
@@ -16,7 +16,7 @@ CALL (g) {
           AND coalesce(s.acceptability, 1.0) >= $min_acceptability
     WITH s.predicate AS predicate, s.arm AS arm, sum(s.count) AS count, count(o) AS objects,
          avg(s.regard) AS regard
-    WHERE count >= $least
+    WHERE count >= $min_count
     RETURN predicate, arm, count, objects, regard
 }
 RETURN g.name AS group, predicate, count, objects, round(regard, 4) AS mean_regard, arm

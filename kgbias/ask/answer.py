@@ -107,7 +107,7 @@ class QuestionAnswer(Result):
                 "groups": [_group_record(group) for group in retrieval.groups],
                 "neighbours": [
                     {
-                        "of": number.statement_number,
+                        "statement": number.statement_number,
                         "group": number.triple.group,
                         "predicate": number.triple.predicate,
                         "object": number.triple.object,

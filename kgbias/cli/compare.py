@@ -262,8 +262,8 @@ def _print_said_more(rows: "Sequence[DistinctiveFeature]") -> None:
                 row.group,
                 row.kind,
                 row.feature,
-                (row.prompts, row.of),
-                (row.others, row.of_others),
+                (row.prompts, row.group_total),
+                (row.others, row.others_total),
                 row.difference,
                 row.q,
             )

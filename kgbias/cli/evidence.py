@@ -185,8 +185,8 @@ def _print_floor(floor: dict[str, Any]) -> None:
     """Print how much is believed of groups, beside how much of made-up names."""
     if floor and floor["tested"]:
         show.say(
-            f"believed: {floor['believed']} of {floor['of']:,} pairs of a group and a statement; "
-            f"of made-up names {floor['found']:.2f} of {floor['tested']:,} (the mean "
+            f"believed: {floor['believed']} of {floor['pairs']:,} pairs of a group and a "
+            f"statement; of made-up names {floor['found']:.2f} of {floor['tested']:,} (the mean "
             "over deals)",
             "",
         )
@@ -234,7 +234,7 @@ def print_verdicts(rows: Sequence[Evidence]) -> None:
         heading = f"{name}: {count:,} statement{'' if count == 1 else 's'}{meaning}"
         if name == NOT_PROBED:
             verdict_rows = [
-                row for row in verdict_rows if row.lift.has_interval or row.told.has_interval
+                row for row in verdict_rows if row.lift.has_interval or row.story_share.has_interval
             ]
         if name in ORDERS and count_sentences(verdict_rows) > _MAX_SHOWN:
             heading += f"; {ORDERS[name]}"
@@ -257,7 +257,7 @@ def _verdict_cells(row: Evidence) -> tuple[str, ...]:
         lift if row.lift.has_interval else "",
         f"association {row.association.value:>+5.2f}" if row.vectors else "",
         f"chosen {row.chosen.value:.2f}" if row.chosen.value == row.chosen.value else "",
-        f"stories {row.told.value:.2f}" if row.told.has_interval else "",
+        f"stories {row.story_share.value:.2f}" if row.story_share.has_interval else "",
         row.sentence[:70],
     )
 
@@ -343,13 +343,13 @@ def _replication_record(replication: Replication) -> dict[str, Any]:
                 "by": rate.by,
                 "tried": rate.tried,
                 "same_sign": rate.same_sign.as_dict(),
-                "found_again": rate.found_again.as_dict(),
+                "replication_rate": rate.replication_rate.as_dict(),
                 "missed": [list(p) for p in rate.missed],
             }
             for rate in replication.rates
         ],
         "findings": [
-            {"group": group, "statement": statement, "found_again": share}
+            {"group": group, "statement": statement, "replication_rate": share}
             for (group, statement), share in replication.shares_by_finding.items()
         ],
     }
@@ -361,7 +361,7 @@ def _describe_way(rate: ReplicationRate, sentences: Mapping[tuple[str, str], str
         return
     same_text, found_text = (
         f"{e.value:.1%}" + (f" ({e.interval('.1%')})" if e.has_interval else "")
-        for e in (rate.same_sign, rate.found_again)
+        for e in (rate.same_sign, rate.replication_rate)
     )
     yield (
         f"{_WAY_TITLES[rate.by]}: of {rate.tried} the same sign {same_text}, p < .05 there "

@@ -56,8 +56,8 @@ class DistinctiveFeature:
         kind: one of `KINDS`.
         feature: a word in its most frequent form, an attribute, a predicate, a topic's name, or the
             statement in the middle of a cluster.
-        prompts, of: how many of the group's prompts led to it, of how many.
-        others, of_others: the same for the other groups.
+        prompts, group_total: how many of the group's prompts led to it, of how many.
+        others, others_total: the same for the other groups.
         difference: of the two shares at one mix of prompts, with its 95% interval over prompts.
         log_odds: with an informative prior, above 0.
         p: exact, by dealing whole prompts anew; `q`: corrected over all features of the group.
@@ -68,9 +68,9 @@ class DistinctiveFeature:
     kind: str
     feature: str
     prompts: int
-    of: int
+    group_total: int
     others: int
-    of_others: int
+    others_total: int
     difference: Estimate
     log_odds: float
     p: float

@@ -127,7 +127,7 @@ def embed_run(
     }
     embedded = {
         "vectors": vectors.name,
-        "stands": {category: kind for category, (kind, _) in terms_by_category.items()},
+        "vector_terms": {category: kind for category, (kind, _) in terms_by_category.items()},
         "words": content_id("words", canonical_json(terms_by_category)),
     }
     is_current = all(probe_run.record.get(name) == value for name, value in embedded.items())

@@ -455,8 +455,8 @@ def _iter_edges(
             q_value=float(test.q_values[group_index, statement_index]),
             p_zero=float(test.p_zeros[group_index, statement_index]),
             q_zero=float(test.q_zeros[group_index, statement_index]),
-            least=round(float(test.min_loo_lift[group_index, statement_index]), 5),
-            swayed_by=names[influential].text if influential >= 0 else "",
+            min_loo_lift=round(float(test.min_loo_lift[group_index, statement_index]), 5),
+            most_influential_name=names[influential].text if influential >= 0 else "",
             verdict=str(test.verdicts[group_index, statement_index]),
         )
 

@@ -230,18 +230,20 @@ class Evidence:
         q_value: of a lift of at most half a bit, one-sided: its p-value corrected over the group's
             statements (Benjamini-Hochberg).
         leaning: whether the lift is shown to be above 0, but not to be a belief.
-        bound: whether the lift is shown, but rests on one name or on the names of one root.
-        of_name: whether it is believed for a group of fewer than five names: it is a belief about
-            these names, compared with made-up names, and nothing is said about the group.
-        found_again: the share of halves of the group's names that show it alone, if that was
+        bound_to_word: whether the lift is shown, but rests on one name or on the names of one root.
+        names_only: whether it is believed for a group of fewer than five names: it is a belief
+            about these names, compared with made-up names, and nothing is said about the group.
+        replication_rate: the share of halves of the group's names that show it alone, if that was
             tried (`Run.replicate`); otherwise NaN.
-        least: the smallest lift with one of the names left out, and `swayed_by` that name.
-        rank: of the group among the `of` groups of its category before this statement, by the
-            groups' own names alone (`kgbias probe run`), 1 the likeliest; None if not probed.
+        min_loo_lift: the smallest lift with one of the names left out, and
+            `most_influential_name` that name.
+        rank: of the group among the `groups_ranked` groups of its category before this statement,
+            by the groups' own names alone (`kgbias probe run`), 1 the likeliest; None if not
+            probed.
         surprisal: of the statement after the group's own name, in bits (for a masked model, of the
             whole).
         vectors: whose vectors `association` is from; "" if there are none.
-        stands: what stands for the group in them: a kind of its indicators, or "group names".
+        vector_terms: what stands for the group in them: a kind of its indicators, or "group names".
         association: how much nearer the statement is to the group than to the others, in standard
             deviations (`kgbias.evidence.association`); its interval is over the other groups.
         chooser: the model that was made to choose among groups (`Run.choose`); "" if none was.
@@ -250,12 +252,12 @@ class Evidence:
         chosen_lift: that share over the group's base rate, in bits.
         chosen_q_value: of a share above that of the other statements, corrected. The share is the
             answer to a question, not a probability: the verdict does not rest on it.
-        teller: the same model's run of stories about this group in the same store; "" if there is
-            none.
-        told: the share of prompts for stories about the group whose character was read as making
-            the same claim, by words alone (`kgbias.evidence.story_evidence`), with its Wilson
-            interval. NaN if no story was read so, never 0: the reader finds only part of what
-            stories say. No verdict rests on it.
+        story_run: the same model's run of stories about this group in the same store; "" if there
+            is none.
+        story_share: the share of prompts for stories about the group whose character was read as
+            making the same claim, by words alone (`kgbias.evidence.story_evidence`), with its
+            Wilson interval. NaN if no story was read so, never 0: the reader finds only part of
+            what stories say. No verdict rests on it.
         recorded: "known", "related" or "new" to the tables of recorded stereotypes that the run was
             held against (`Run.known`), "" if to none; `recorded_as` is the attribute that is
             nearest, and `recorded_source` the table.
@@ -272,11 +274,11 @@ class Evidence:
     lift: Annotated[Estimate, Shown("+.2f", ends=("low", "high"), count="names")]
     q_value: Annotated[float, Shown(format_p_value)]
     leaning: bool
-    bound: bool
-    of_name: bool
-    found_again: Annotated[float, Shown(".0%")]
-    least: Annotated[float, Shown("+.2f")]
-    swayed_by: str
+    bound_to_word: bool
+    names_only: bool
+    replication_rate: Annotated[float, Shown(".0%")]
+    min_loo_lift: Annotated[float, Shown("+.2f")]
+    most_influential_name: str
     share: Annotated[Estimate, Shown(".1%")]
     arm: str
     arms: tuple[str, ...]
@@ -285,20 +287,20 @@ class Evidence:
     regard_label: str
     toxicity: Annotated[float, Shown(".2f")]
     rank: int | None
-    of: int
+    groups_ranked: int
     surprisal: Annotated[float, Shown(".1f")]
     association: Annotated[Estimate, Shown("+.2f")]
     refused: Annotated[Estimate, Shown(".0%")]
     chosen: Annotated[Estimate, Shown(".0%")]
     chosen_lift: Annotated[Estimate, Shown("+.2f")]
     chosen_q_value: Annotated[float, Shown(format_p_value)]
-    told: Annotated[Estimate, Shown(".0%")]
+    story_share: Annotated[Estimate, Shown(".0%")]
     category: str
     model: str
     vectors: str
-    stands: str
+    vector_terms: str
     chooser: str
-    teller: str
+    story_run: str
     id: str
     recorded: str = ""
     recorded_as: str = ""
@@ -393,9 +395,10 @@ class EvidenceTable:
     @property
     def floor(self) -> Mapping[str, Any]:
         """What the same test finds for made-up names, dealt at random to the groups: pairs
-        `tested`, the mean `found`, the pairs of the real groups `of` and those `believed`, `p` of
-        this many by chance: the share of deals in which as many are believed of as many pairs; and
-        by kind and category in `parts` ("nonce", "residuals", "placebo"). Empty without probes."""
+        `tested`, the mean `found`, the `pairs` of the real groups and those `believed`, `p_value`
+        of this many by chance: the share of deals in which as many are believed of as many pairs;
+        and by kind and category in `parts` ("nonce", "residuals", "placebo"). Empty without
+        probes."""
         return summarise_floor(self.belief_run.record) if self.belief_run else {}
 
     @property
@@ -443,9 +446,9 @@ def summarise_floor(record: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "tested": sum(part["tested"] for part in nonce),
         "found": round(sum(part["found"] for part in nonce), 4),
-        "of": sum(pairs.values()),
+        "pairs": sum(pairs.values()),
         "believed": believed,
-        "p": p_value,
+        "p_value": p_value,
         "parts": floor_parts,
     }
 
@@ -610,7 +613,7 @@ class _CategoryProbes:
         # By words: what the crawl cut in two at several places was asked once.
         self.beliefs = {(e.group_id, statement.words): e for statement, e in stated_edges}
         self.statements = {statement.words: statement for statement, _ in stated_edges}
-        self._replication_rates = beliefs[0].record.get("found_again", {}) if beliefs else {}
+        self._replication_rates = beliefs[0].record.get("replication_rates", {}) if beliefs else {}
         self.model = beliefs[0].model.title if beliefs and self.beliefs else ""
         if not self.model and table is not None and probe_run is not None:
             self.model = probe_run.model.title
@@ -619,7 +622,7 @@ class _CategoryProbes:
         if table is not None and table.similarity is not None and probe_run is not None:
             self.vectors = str(probe_run.record.get("vectors", ""))
             self.vector_terms = str(
-                probe_run.record.get("stands", {}).get(table.category, GROUP_NAMES)
+                probe_run.record.get("vector_terms", {}).get(table.category, GROUP_NAMES)
             )
             self.association = compute_associations(table.similarity)
             scale = statement_spread(contrast_values(table.similarity))
@@ -655,8 +658,8 @@ class _CategoryProbes:
             edge.verdict == BOUND,
             edge.verdict == BELIEVED and edge.names < MIN_NAMES,
             self._replication_rates.get(f"{group} {edge.statement_id}", math.nan),
-            edge.least,
-            edge.swayed_by,
+            edge.min_loo_lift,
+            edge.most_influential_name,
         )
 
     def find_probe(self, group: str, statement: Statement) -> "ProbeEvidence":
@@ -694,11 +697,11 @@ class NameEvidence:
     lift: Estimate = _NOT_ESTIMATED
     q_value: float = math.nan
     leaning: bool = False
-    bound: bool = False
-    of_name: bool = False
-    found_again: float = math.nan
-    least: float = math.nan
-    swayed_by: str = ""
+    bound_to_word: bool = False
+    names_only: bool = False
+    replication_rate: float = math.nan
+    min_loo_lift: float = math.nan
+    most_influential_name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -707,7 +710,7 @@ class ProbeEvidence:
     `Evidence`."""
 
     rank: int | None = None
-    of: int = 0
+    groups_ranked: int = 0
     surprisal: float = math.nan
     association: Estimate = _NOT_ESTIMATED
 
@@ -746,11 +749,11 @@ def _build_row(
         lift=names.lift,
         q_value=names.q_value,
         leaning=names.leaning,
-        bound=names.bound,
-        of_name=names.of_name,
-        found_again=names.found_again,
-        least=names.least,
-        swayed_by=names.swayed_by,
+        bound_to_word=names.bound_to_word,
+        names_only=names.names_only,
+        replication_rate=names.replication_rate,
+        min_loo_lift=names.min_loo_lift,
+        most_influential_name=names.most_influential_name,
         share=said.share,
         arm=said.arm,
         arms=said.arms,
@@ -759,20 +762,20 @@ def _build_row(
         regard_label=regard_labels.most_common(1)[0][0] if regard_labels else "",
         toxicity=_mean_score(triples, "toxicity"),
         rank=own_name.rank,
-        of=own_name.of,
+        groups_ranked=own_name.groups_ranked,
         surprisal=own_name.surprisal,
         association=own_name.association,
         refused=refused,
         chosen=choice.chosen,
         chosen_lift=choice.chosen_lift,
         chosen_q_value=choice.chosen_q_value,
-        told=story_share,
+        story_share=story_share,
         category=group.category,
         model=probe.model,
         vectors=probe.vectors,
-        stands=probe.vector_terms,
+        vector_terms=probe.vector_terms,
         chooser=choice.chooser,
-        teller=inputs.stories.story_run if inputs.stories.has_told_of(group.id) else "",
+        story_run=inputs.stories.story_run if inputs.stories.has_told_of(group.id) else "",
         id=said.id,
         recorded=match.mark if match else "",
         recorded_as=match.attribute if match else "",

@@ -50,8 +50,8 @@ class ReplicationRate:
         tried: how many findings were tried; for names and roots, over all splits.
         same_sign: the share with a lift above 0 when tried. Names and roots have no interval: a
             finding is tried in many splits, which are not independent draws.
-        found_again: the share that is significant there (p < .05, one-sided, against 0, each by
-            itself).
+        replication_rate: the share that is significant there (p < .05, one-sided, against 0, each
+            by itself).
         missed: group and statement, by id, of findings of the run that were not found again; for
             names, found in less than half of the halves.
     """
@@ -59,7 +59,7 @@ class ReplicationRate:
     by: str
     tried: int
     same_sign: Estimate
-    found_again: Estimate
+    replication_rate: Estimate
     missed: Sequence[FindingKey] = ()
 
 
@@ -73,13 +73,13 @@ class Replication(Result):
     shares_by_finding: Mapping[FindingKey, float] = field(default_factory=dict)
 
     def as_rows(self) -> Rows[ReplicationRate]:
-        """The ways. Columns: by, tried, same_sign, found_again, found_again_low and
-        found_again_high (shares, in [0, 1])."""
+        """The ways. Columns: by, tried, same_sign, replication_rate, replication_rate_low and
+        replication_rate_high (shares, in [0, 1])."""
         columns = (
             Column("by"),
             Column("tried", "d"),
             Column("same_sign", ".1%", get=attrgetter("same_sign.value")),
-            Column("found_again", ".1%", interval=True),
+            Column("replication_rate", ".1%", interval=True),
         )
         return Rows(self.rates, columns)
 
@@ -178,12 +178,13 @@ def replicate_findings(
 
 
 def save_replication(run: StoredRun, replication: Replication) -> None:
-    """Write the results to the record of the believing, which `Evidence.found_again` comes from."""
+    """Write the results to the record of the believing, which `Evidence.replication_rate` comes
+    from."""
     rates = {
         way.by: {
             "tried": way.tried,
             "same_sign": way.same_sign.as_dict(),
-            "found_again": way.found_again.as_dict(),
+            "replication_rate": way.replication_rate.as_dict(),
             "missed": [list(p) for p in way.missed],
         }
         for way in replication.rates
@@ -196,7 +197,7 @@ def save_replication(run: StoredRun, replication: Replication) -> None:
     record = {
         **replication.belief_run.record,
         "replicated": {**earlier_rates, **rates},
-        "found_again": shares,
+        "replication_rates": shares,
     }
     run.save_belief_run(replace(replication.belief_run, record=record))
 

@@ -2,8 +2,8 @@
 else stands beside them, in stories and in tables of recorded stereotypes.
 
 The page and a server give what a model believes about a statement in the same form: {model, rows:
-[{group, lift, low, high, names, p, verdict, least, swayed}]}, a row for each group, greatest lift
-first.
+[{group, lift, low, high, names, p, verdict, min_loo_lift, most_influential_name}]}, a row for each
+group, greatest lift first.
 """
 
 import json
@@ -74,8 +74,9 @@ def add_verdicts(
 
 
 def add_story_shares(table: StatementTable, block: ColumnBlock) -> None:
-    """Add the columns row.told and told (texts; the first is ""): how often stories by the model of
-    a row's run say the same of its group. None are added if no story was read so."""
+    """Add the columns row.story_share and story_share (texts; the first is ""): how often stories
+    by the model of a row's run say the same of its group. None are added if no story was read
+    so."""
     texts: KeyNumbers[str] = KeyNumbers()
     texts.add("", "")
     rows = [0] * table.rows
@@ -97,8 +98,8 @@ def add_story_shares(table: StatementTable, block: ColumnBlock) -> None:
                 text = f"{text}, run {storable(run_stories.story_run)}"
                 rows[row] = texts.add(text, text)
     if len(texts) > 1:
-        block.add_numbers("row.told", rows)
-        block.add_texts("told", texts.texts)
+        block.add_numbers("row.story_share", rows)
+        block.add_texts("story_share", texts.texts)
 
 
 def add_recorded_marks(table: StatementTable, block: ColumnBlock) -> None:
@@ -184,7 +185,7 @@ def build_block(table: StatementTable) -> ColumnBlock:
             )
         block.add_numbers(f"belief{number}.predicate", [p for p, _ in places])
         block.add_numbers(f"belief{number}.object", [o for _, o in places])
-        block.add_texts(f"belief{number}.told", texts)
+        block.add_texts(f"belief{number}.rows", texts)
     return block
 
 
@@ -212,8 +213,8 @@ def _belief_rows(
             "names": e.names,
             "p": _round_finite(e.q_value),
             "verdict": e.verdict,
-            "least": _round_finite(e.least),
-            "swayed": storable(e.swayed_by),
+            "min_loo_lift": _round_finite(e.min_loo_lift),
+            "most_influential_name": storable(e.most_influential_name),
         }
         for e in sorted(edges, key=lambda e: (-e.lift, row_index.groups.find(e.group_id)))
         if row_index.groups.find(e.group_id) >= 0

@@ -42,7 +42,7 @@ def build_block(table: StatementTable) -> ColumnBlock:
             texts.append(json.dumps(choices))
         block.add_numbers(f"choice{number}.predicate", [p for p, _ in places])
         block.add_numbers(f"choice{number}.object", [o for _, o in places])
-        block.add_texts(f"choice{number}.told", texts)
+        block.add_texts(f"choice{number}.rows", texts)
     return block
 
 

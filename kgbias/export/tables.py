@@ -19,14 +19,14 @@ OPTIONAL_COLUMNS = {
     "names_other": "other groups of the run that it names: figures and tests leave it out",
     "topic": "the name of its topic",
     "rank": "of its group among those of its category, before the statement; 1 is the likeliest",
-    "rank_of": "how many groups were ranked",
+    "groups_ranked": "how many groups were ranked",
     "recorded": "known, related or new, beside the stereotypes that people recorded about its "
     "group in a table, which makes it neither true nor common; empty if it was not compared",
     "recorded_as": "the recorded stereotype that is nearest; empty if it is new",
     "recorded_source": "the name of its table; if new, of all tables that it was compared with",
 }
 """Columns that a table has only if the run has something for them, with what each one holds."""
-INTEGER_COLUMNS = ("count", "iteration", "rank", "rank_of")
+INTEGER_COLUMNS = ("count", "iteration", "rank", "groups_ranked")
 
 
 def list_columns(content: ExportContent) -> list[str]:
@@ -42,7 +42,7 @@ def optional_columns(content: ExportContent) -> list[str]:
         "names_other": content.names_other,
         "topic": content.topics,
         "rank": content.ranks,
-        "rank_of": content.ranks,
+        "groups_ranked": content.ranks,
         **dict.fromkeys(MATCH_COLUMNS, content.recorded_marks),
     }
     return [name for name in OPTIONAL_COLUMNS if column_values.get(name, content.origins)]
@@ -75,7 +75,7 @@ def iter_rows(content: ExportContent) -> Iterator[dict[str, Any]]:
             "strategy": strategy,
             "iteration": iteration,
             "rank": rank,
-            "rank_of": groups_ranked,
+            "groups_ranked": groups_ranked,
             "topic": content.topics.get(triple.id),
             "names_other": content.names_other.get(triple.id, ""),
         }

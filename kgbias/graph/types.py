@@ -262,8 +262,8 @@ class BelievedEdge(StatementEdge):
     q_value: Annotated[OrNaN, "the same, corrected over the group's statements"]
     p_zero: Annotated[OrNaN, "of a lift of at most 0"]
     q_zero: Annotated[OrNaN, "the same, corrected"]
-    least: Annotated[OrNaN, "the smallest lift with one of the names left out"]
-    swayed_by: Annotated[str, "the name left out to get it"] = ""
+    min_loo_lift: Annotated[OrNaN, "the smallest lift with one of the names left out"]
+    most_influential_name: Annotated[str, "the name left out to get it"] = ""
     verdict: Annotated[str, "believed, leaning or bound to a word; empty if nothing is shown"] = ""
 
 

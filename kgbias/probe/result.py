@@ -118,8 +118,8 @@ class CategoryProbes:
     lift: Array
 
     def triples(self) -> list[dict[str, Any]]:
-        """One row per triple: `count`, how often it was said; its group's `rank` among all (`of`);
-        its `lift` in bits."""
+        """One row per triple: `count`, how often it was said; its group's `rank` among all
+        (`groups_ranked`); its `lift` in bits."""
         rows = []
         for group, statement, count in self.said_counts:
             rows.append(
@@ -129,7 +129,7 @@ class CategoryProbes:
                     "object": self.statements[statement].object,
                     "count": count,
                     "rank": int(self.ranks[group, statement]),
-                    "of": len(self.groups),
+                    "groups_ranked": len(self.groups),
                     "lift": float(self.lift[group, statement]),
                 }
             )

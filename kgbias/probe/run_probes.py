@@ -217,7 +217,11 @@ def probe_run(
     )
     old_record = next((p.record for p in run.probe_runs() if p.id == probing.id), {})
     record = {
-        **{name: old_record[name] for name in ("vectors", "stands", "words") if name in old_record},
+        **{
+            name: old_record[name]
+            for name in ("vectors", "vector_terms", "words")
+            if name in old_record
+        },
         **dict(scorer.settings),
         "tier": scorer.convention.tier,
         "measure": measure,

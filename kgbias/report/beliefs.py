@@ -71,7 +71,7 @@ def _strongest_exhibits(
     )
     believed.sort(key=lambda row: (-row.lift.value, row.id))
     leaning_count = len({row.sentence for row in rows if row.leaning})
-    single_root_count = len({row.sentence for row in rows if row.bound})
+    single_root_count = len({row.sentence for row in rows if row.bound_to_word})
     floor = data.evidence.floor
     note = (
         "How many bits likelier a statement is after the group's names than after those of the "
@@ -80,7 +80,7 @@ def _strongest_exhibits(
         "group's statements (Benjamini and Hochberg). Least: the smallest lift with any one name "
         f"left out. {leaning_count} more are only shown to be above 0 (leaning), "
         f"{single_root_count} rest on one "
-        f"name or root (bound to a word). Of {floor['of']:,} pairs in all categories, "
+        f"name or root (bound to a word). Of {floor['pairs']:,} pairs in all categories, "
         f"{floor['believed']:,} are believed; of {floor['tested']:,} pairs with made-up names, "
         f"{format_mean_count(floor['found'])}, averaged over shuffles."
     )
@@ -92,7 +92,7 @@ def _strongest_exhibits(
             row.lift,
             row.lift.n,
             row.q_value,
-            row.least,
+            row.min_loo_lift,
             row.times,
             row.regard_label,
         ]

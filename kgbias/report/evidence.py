@@ -137,7 +137,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         probed=evidence.belief_run is not None and bool(evidence.agreement),
         missing=" ".join(evidence.missing_columns) or "no category has two groups with statements",
         remarks=[line for line in (evidence.note, *evidence.missing_columns) if line],
-        stands=sorted({row.stands for row in evidence.rows if row.stands}),
+        vector_terms=sorted({row.vector_terms for row in evidence.rows if row.vector_terms}),
         model=evidence.belief_run.model.title if evidence.belief_run else "",
         margin=MIN_LIFT_BITS,
         floor=evidence.floor,
@@ -147,7 +147,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         drawn=_drawn_note(evidence),
         lists=lists,
         cells=_figure_words,
-        in_stories=any(row.told.has_interval for row in evidence.rows),
+        in_stories=any(row.story_share.has_interval for row in evidence.rows),
         vectors=next((row.vectors.partition(" ")[0] for row in evidence.rows if row.vectors), ""),
         tables=cards.render_groups([cards.build_group("", (), tables)], folded=False),
     )
@@ -188,11 +188,13 @@ def belief_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
 
 def story_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     """What the same model's stories say of the groups, of the statements in the joint view."""
-    story_rows = drop_recut_sentences(row for row in data.evidence.rows if row.told.has_interval)
+    story_rows = drop_recut_sentences(
+        row for row in data.evidence.rows if row.story_share.has_interval
+    )
     if not story_rows:
         return
     story_rows.sort(
-        key=lambda row: (-row.told.value, -row.times, row.group, row.predicate, row.object)
+        key=lambda row: (-row.story_share.value, -row.times, row.group, row.predicate, row.object)
     )
     arm = [Column("Arm")] if data.evidence.statements.has_several_arms else []
     rows = [
@@ -201,8 +203,8 @@ def story_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
             *([row.arm or "-"] if arm else []),
             f"{row.predicate} {row.object}".strip(),
             row.times,
-            row.told,
-            row.told.n,
+            row.story_share,
+            row.story_share.n,
         ]
         for row in story_rows[:MAX_TABLE_ROWS]
     ]
@@ -220,8 +222,8 @@ def story_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
         None,
         Table(
             key,
-            f"Statements of this run that the same model's stories ({story_rows[0].teller}) make "
-            "of the same group.",
+            f"Statements of this run that the same model's stories ({story_rows[0].story_run}) "
+            "make of the same group.",
             (
                 GROUP_COLUMN,
                 *arm,
@@ -295,7 +297,7 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
                 "q": nan_to_none(round(row.q_value, 4)),
                 "names": row.lift.n,
                 "of_names": of_names.get((row.group, row.predicate, row.object), [])
-                if row.verdict in BELIEVED_VERDICTS or row.bound
+                if row.verdict in BELIEVED_VERDICTS or row.bound_to_word
                 else [],
                 "association": _round_estimate(row.association),
                 "others": []
@@ -354,8 +356,8 @@ def _figure_words(row: Evidence) -> str:
         cells.append(f"association {row.association.value:+z.1f}")
     if row.regard == row.regard:
         cells.append(f"regard {row.regard:+z.2f}")
-    if row.told.has_interval:
-        cells.append(f"in stories {row.told.value:.0%} ({row.told.interval('.0%')})")
+    if row.story_share.has_interval:
+        cells.append(f"in stories {row.story_share.value:.0%} ({row.story_share.interval('.0%')})")
     if row.recorded == KNOWN:
         cells.append(f"recorded in {row.recorded_source}: {row.recorded_as}")
     return ", ".join(cells)

@@ -200,9 +200,9 @@ def _belief_kind(data: RunData, explorer: str) -> FindingKind | None:
     _, edges = data.beliefs or (None, ())
     naming_count = sum(e.verdict == BELIEVED and e.statement_id in naming for e in edges)
     model = evidence.belief_run.model.title
-    by_chance = floor["found"] * floor["of"] / floor["tested"]
+    by_chance = floor["found"] * floor["pairs"] / floor["tested"]
     remark = (
-        f"In all, {floor['believed']:,} of {floor['of']:,} pairs of a group and a statement are "
+        f"In all, {floor['believed']:,} of {floor['pairs']:,} pairs of a group and a statement are "
         f"believed. Of as many pairs with made-up names, {format_mean_count(by_chance)} would be "
         f"believed on "
         "average."
@@ -216,10 +216,10 @@ def _belief_kind(data: RunData, explorer: str) -> FindingKind | None:
     other_model = "" if evidence.belief_run.model.id == data.run.model.id else model
     findings = [_belief_finding(row, model, other_model) for row in strongest.values()]
     not_shown = (
-        f"statements that the probabilities of {model} tie to a group (of {floor['of']:,} pairs)"
+        f"statements that the probabilities of {model} tie to a group (of {floor['pairs']:,} pairs)"
     )
     looked_at = f"what {model} believes of them"
-    return FindingKind(floor["p"], findings, not_shown, remark=remark, examined=looked_at)
+    return FindingKind(floor["p_value"], findings, not_shown, remark=remark, examined=looked_at)
 
 
 def _belief_finding(row: Evidence, model: str, other_model: str) -> Finding:
@@ -359,10 +359,10 @@ def _content_finding(
         strongest.group,
         _feature_phrase(strongest),
         strongest.prompts,
-        strongest.of,
+        strongest.group_total,
         unit,
         strongest.others,
-        f"{strongest.of_others:,}",
+        f"{strongest.others_total:,}",
         _of_category(test.category),
         unit,
         bold_figure(100 * difference.value, ".0f"),
@@ -370,7 +370,7 @@ def _content_finding(
     )
     if others:
         also = ", ".join(
-            f"“{o.feature}” ({o.prompts} of {o.of}, and {o.others} of {o.of_others:,})"
+            f"“{o.feature}” ({o.prompts} of {o.group_total}, and {o.others} of {o.others_total:,})"
             for o in others
         )
         sentence += Markup(". The same holds for {}").format(also)

@@ -387,7 +387,7 @@ class RunProbing(RunPart):
     def evidence_floor(self, model: str | None = None) -> dict[str, Any]:
         """What the test of beliefs finds with made-up names, from what `evidence` stored: pairs
         `tested` and the mean number `found` when names are dealt anew over the groups; how many
-        are `believed` of the real groups' pairs, `of`; `parts` by category and kind."""
+        are `believed` of the real groups' pairs, `pairs`; `parts` by category and kind."""
         from kgbias.evidence import summarise_floor
 
         return summarise_floor(_belief_record(self.stored, model))
@@ -531,7 +531,7 @@ class RunProbing(RunPart):
     ) -> "Replication":
         """Test again what `evidence` found to be believed: with each half of a group's names held
         out in turn, and with the names of another root, from the store. The result is kept with
-        each finding (`Evidence.found_again`).
+        each finding (`Evidence.replication_rate`).
 
         Args:
             model: the spec of the model that was asked, to ask it again with other carriers, which

@@ -618,7 +618,7 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
     ),
     (
         "shared_stereotypes",
-        {"least_dds": 1.75},
+        {"min_dds": 1.75},
         [("peoples", "love songs", "two", 1.75, 0.75, ["Orcs"])],
     ),
     (
@@ -827,9 +827,9 @@ def test_a_view_of_what_a_query_reads_is_enough(middle: Store) -> None:
             "object": "songs",
             "run": "middle",
             "limit": 9,
-            "least": 1,
-            "least_words": 1,
-            "least_dds": 0.0,
+            "min_count": 1,
+            "min_words": 1,
+            "min_dds": 0.0,
             "regard": 0.0,
             "verdict": "believed",
         }

@@ -203,7 +203,7 @@ def test_the_four_verdicts(run: StoredRun) -> None:
     elves, orcs, ents = (kinds.count(n) / len(kinds) for n in range(3))
     bits = 12 / np.log(2) * (1 - elves + (orcs + ents) / 2)
     assert own.lift.low < bits < own.lift.high and own.q_value < 0.05
-    assert own.least <= own.lift.value and own.rank is None and not own.leaning
+    assert own.min_loo_lift <= own.lift.value and own.rank is None and not own.leaning
     assert of(found.rows, "elves", "thing1").verdict == "only said"
     never = of(found.rows, "orcs", "thing82")
     assert (never.verdict, never.count, never.arms) == ("believed but never said", 0, ())
@@ -227,7 +227,7 @@ def test_the_floor_stands_beside_what_is_found(run: StoredRun) -> None:
     probe_beliefs(run, believer())
     floor = build_evidence(run).floor
     statements = len({(t.predicate, t.object) for t in run.triples()})
-    assert floor["of"] == 3 * statements and floor["believed"] > 50
+    assert floor["pairs"] == 3 * statements and floor["believed"] > 50
     assert floor["tested"] == 3 * -(-statements // 5) and floor["found"] <= 0.05
     assert {part["kind"] for part in floor["parts"]} == {"nonce", "residuals"}
 
@@ -304,7 +304,7 @@ def test_a_group_of_few_names_is_not_spoken_of(run: StoredRun) -> None:
     probe_beliefs(run, believer(), ProbeSettings(floor="full"))
     found = build_evidence(run)
     row = of(found.rows, "orcs", "thing1")
-    assert row.verdict == "said, not probed" and row.of_name and row.lift.n == 2
+    assert row.verdict == "said, not probed" and row.names_only and row.lift.n == 2
     assert any("nothing is said of orcs" in line for line in found.missing_columns)
     assert of(found.rows, "elves", "thing0").verdict == "said and believed"
 
@@ -525,14 +525,16 @@ def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) 
     assert kind == "terms" and [own[0] for own in words] == ["w0x0", "w0x1", "w0x2"]
     embed_run(run, run.probe_runs()[0], "words", indicators=whole)
     rows = build_evidence(run).rows
-    assert {r.stands for r in rows} == {"terms"} and "w7x2" in asked and "elves" not in asked
+    assert {r.vector_terms for r in rows} == {"terms"} and "w7x2" in asked and "elves" not in asked
     assert of(rows, "elves", "thing0").association.value > 1
     assert of(rows, "elves", "thing1").association.value < 0
     embed_run(run, run.probe_runs()[0], "words", indicators=whole)
     assert asked.count("w7x2") == 1
     few = Indicators((*whole.groups[:2], declared(GROUPS[2], 2, 7)), {})
     embed_run(run, run.probe_runs()[0], "words", indicators=few)
-    assert {r.stands for r in build_evidence(run).rows} == {"group names"} and "elves" in asked
+    assert {r.vector_terms for r in build_evidence(run).rows} == {
+        "group names"
+    } and "elves" in asked
 
 
 def test_the_most_telling_come_first(run: StoredRun) -> None:
@@ -996,7 +998,7 @@ def test_the_command(opened: str, monkeypatch: pytest.MonkeyPatch) -> None:
     row = next(r for r in found["evidence"] if (r["group"], r["object"]) == ("elves", "thing0"))
     assert row["verdict"] == "said and believed" and row["association"] is None
     assert row["low"] < row["lift"] < row["high"] and row["names"] == 6 and row["said"] == 2
-    assert {"leaning", "bound", "share", "arms", "q_value", "model"} <= row.keys()
+    assert {"leaning", "bound_to_word", "share", "arms", "q_value", "model"} <= row.keys()
     assert len(found["agreement"]) == 3 and {f["score"] for f in found["groups"]} <= {"regard"}
     assert found["floor"]["tested"] > 0 and found["floor"]["found"] < 1
     shown = asked("--store", opened).stdout
@@ -1028,11 +1030,11 @@ def test_what_is_believed_is_found_again_with_names_held_out(opened: str) -> Non
     assert ways["roots"]["tried"] == 0  # elves and elven are one root
     for way in (ways["names"], ways["carriers"]):
         assert way["tried"] > 50 and way["same_sign"]["value"] == 1.0 and way["missed"] == []
-        assert way["found_again"]["value"] > 0.95
-    assert {f["found_again"] for f in found["findings"]} == {1.0}
+        assert way["replication_rate"]["value"] > 0.95
+    assert {f["replication_rate"] for f in found["findings"]} == {1.0}
     with kgbias.open(opened) as study:
         rows = study.run("middle").evidence()
-        assert of(rows, "elves", "thing0").found_again == 1.0
+        assert of(rows, "elves", "thing0").replication_rate == 1.0
         assert len(study.run("middle").stored.belief_runs()) == 1
         with pytest.raises(UsageError, match="processes has no effect"):
             study.run("middle").replicate(processes=2)

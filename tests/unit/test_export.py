@@ -346,4 +346,4 @@ def test_tables_say_where_a_statement_came_from(store: SQLiteStore, run: Run) ->
     with pytest.raises(UsageError, match=r"no topic 'snow' in run .*; choose from"):
         Filters(topic="snow").apply(held, triples)
     assert (first["strategy"], first["iteration"]) == ("object", 1)
-    assert (first["rank"], first["rank_of"]) == (own, len(edges))
+    assert (first["rank"], first["groups_ranked"]) == (own, len(edges))

@@ -195,7 +195,7 @@ def test_a_small_floor_is_not_said_to_be_zero() -> None:
     joint = SimpleNamespace(
         belief_run=SimpleNamespace(model=ModelInfo("m"), record={}),
         rows=[],
-        floor={"believed": 3, "of": 900, "found": 0.01, "tested": 180, "p": 0.001},
+        floor={"believed": 3, "pairs": 900, "found": 0.01, "tested": 180, "p_value": 0.001},
     )
     kind = _belief_kind(
         cast(RunData, SimpleNamespace(run=CRAWLED, evidence=joint, beliefs=None)), ""
@@ -259,7 +259,7 @@ def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
     joint = SimpleNamespace(
         belief_run=SimpleNamespace(model=ModelInfo("m"), record=record),
         rows=[],
-        floor={"believed": 3, "of": 900, "found": 0.0, "tested": 180, "p": 0.001},
+        floor={"believed": 3, "pairs": 900, "found": 0.0, "tested": 180, "p_value": 0.001},
     )
     edges = [
         SimpleNamespace(verdict=verdict, statement_id=id)

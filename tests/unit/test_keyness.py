@@ -194,7 +194,7 @@ def test_planted_content_is_on_the_first_screen(store: SQLiteStore) -> None:
         ("Farmers", "word", "fields")
     }
     one = test.found[0]
-    assert (one.of, one.others, one.of_others) == (60, 0, 180) and one.prompts >= 8
+    assert (one.group_total, one.others, one.others_total) == (60, 0, 180) and one.prompts >= 8
     assert 0 < one.difference.low < one.difference.value < one.difference.high < 1
     (finding,) = build_screen(data).findings
     assert "About <b>Farmers</b> it speaks of “fields” more often" in finding.said
@@ -217,7 +217,12 @@ def test_what_is_said_more_can_be_taken_out(tmp_path: Path) -> None:
         "word",
         "fields",
     )
-    assert (row["prompts"], row["of"], row["others"], row["of_others"]) == (one.prompts, 60, 0, 180)
+    assert (row["prompts"], row["group_total"], row["others"], row["others_total"]) == (
+        one.prompts,
+        60,
+        0,
+        180,
+    )
     assert row["category_p_value"] == test.p and row["triples"] == [*one.triples]
     assert row["sentence"].startswith("Farmers love fields")
     call = ["compare", "r", "--store", url]

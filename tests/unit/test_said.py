@@ -279,8 +279,8 @@ def test_splits_of_one_finding_make_no_interval() -> None:
     for by in ("names", "roots"):
         found = _summarise_retries(by, signs, shows, [])
         assert (found.same_sign.value, found.tried) == (0.9, 100)
-        assert not found.same_sign.has_interval and not found.found_again.has_interval
-    assert _summarise_retries("crawl", signs, shows, []).found_again.has_interval
+        assert not found.same_sign.has_interval and not found.replication_rate.has_interval
+    assert _summarise_retries("crawl", signs, shows, []).replication_rate.has_interval
 
 
 # Variance

@@ -143,24 +143,28 @@ def test_the_same_claim_is_found_and_each_prompt_counts_once(store: SQLiteStore)
         "live in forests": 1,
         "are foreign": 1,
     }
-    assert {text: row.told for text, row in rows.items() if row.told.has_interval} == {
-        text: proportion(n, 4) for text, n in making.items()
-    }
+    assert {
+        text: row.story_share for text, row in rows.items() if row.story_share.has_interval
+    } == {text: proportion(n, 4) for text, n in making.items()}
     # Opposites, other kinds of claim, part of a claim, and what words do not show stay blank.
-    blank = [row.told for text, row in rows.items() if text not in making]
+    blank = [row.story_share for text, row in rows.items() if text not in making]
     assert len(blank) == 9 and all(told.value != told.value and told.n == 4 for told in blank)
-    assert {row.teller for row in rows.values()} == {"stories"}
+    assert {row.story_run for row in rows.values()} == {"stories"}
     assert {row.count for row in rows.values()} == {1}  # never added to what was said
     (orcs,) = by_text(run, "orcs").values()
-    assert orcs.teller == "" and orcs.told.n == 0 and not orcs.told.has_interval
+    assert orcs.story_run == "" and orcs.story_share.n == 0 and not orcs.story_share.has_interval
 
 
 def test_stories_of_another_model_or_about_others_are_not_taken(store: SQLiteStore) -> None:
     run = crawled(store)
-    assert {(r.teller, r.told.has_interval) for r in build_evidence(run).rows} == {("", False)}
+    assert {(r.story_run, r.story_share.has_interval) for r in build_evidence(run).rows} == {
+        ("", False)
+    }
     tell(store, replace(STORIES, name="other", model=ModelInfo("other", "r1")), *TOLD)
     store.begin_run(replace(STORIES, name="elsewhere", groups=(ENTS,)))
-    assert {(r.teller, r.told.has_interval) for r in build_evidence(run).rows} == {("", False)}
+    assert {(r.story_run, r.story_share.has_interval) for r in build_evidence(run).rows} == {
+        ("", False)
+    }
 
 
 def test_the_newest_stories_are_taken_and_none_beside_stories(store: SQLiteStore) -> None:
@@ -170,8 +174,8 @@ def test_the_newest_stories_are_taken_and_none_beside_stories(store: SQLiteStore
     tell(store, newer, ("an elf", 0, [("traits", "brave")]))
     rows = by_text(run)
     assert rows["are known for being brave"].told == proportion(1, 1)
-    assert {row.teller for row in rows.values()} == {"newer"}
-    assert {row.teller for row in build_evidence(StoredRun(store, newer)).rows} == {""}
+    assert {row.story_run for row in rows.values()} == {"newer"}
+    assert {row.story_run for row in build_evidence(StoredRun(store, newer)).rows} == {""}
 
 
 def test_the_command_and_the_frame_have_the_columns(store: SQLiteStore) -> None:
@@ -183,14 +187,14 @@ def test_the_command_and_the_frame_have_the_columns(store: SQLiteStore) -> None:
     )
     rows = {f"{r['predicate']} {r['object']}": r for r in json.loads(shown.stdout)["evidence"]}
     brave, sad = rows["are known for being brave"], rows["are courageous"]
-    assert (brave["told"], brave["teller"]) == (0.5, "stories")
-    assert brave["told_low"] < 0.5 < brave["told_high"] and sad["told"] is None
+    assert (brave["story_share"], brave["story_run"]) == (0.5, "stories")
+    assert brave["story_share_low"] < 0.5 < brave["story_share_high"] and sad["story_share"] is None
     printed = CliRunner().invoke(cli, ["evidence", "said", "--store", url], standalone_mode=False)
     assert "stories 0.50  Elves are known for being brave." in printed.stdout
     assert "courageous" not in printed.stdout
     with kgbias.open(url) as study:
         frame = study.run("said").evidence().to_frame()
-    assert frame["told"].notna().sum() == 6 and set(frame["teller"]) == {"stories", ""}
+    assert frame["story_share"].notna().sum() == 6 and set(frame["story_run"]) == {"stories", ""}
 
 
 def test_the_report_has_a_table_of_what_stories_say_too(store: SQLiteStore) -> None:
@@ -217,4 +221,4 @@ def test_the_explorer_says_it_of_a_statement(store: SQLiteStore) -> None:
         statements.read_statement_table([StoredRun(store, STORIES)], Selection(), SilentProgress()),
         alone,
     )
-    assert {"row.told", "told"} <= block.columns.keys() and not alone.columns
+    assert {"row.story_share", "story_share"} <= block.columns.keys() and not alone.columns

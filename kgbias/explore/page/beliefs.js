@@ -4,7 +4,7 @@ const beliefsInPage = async (n) => {
   return about.believers.flatMap((believer, at) => {
     if (believer.run !== run) return [];
     const k = statementAt(n, columns[`belief${at}.predicate`], columns[`belief${at}.object`]);
-    return k < 0 ? [] : JSON.parse(columns[`belief${at}.told`][k]);
+    return k < 0 ? [] : JSON.parse(columns[`belief${at}.rows`][k]);
   });
 };
 const beliefsOf = (n, beliefs) => beliefs.map(({ model, rows }) => {
@@ -16,10 +16,10 @@ const beliefsOf = (n, beliefs) => beliefs.map(({ model, rows }) => {
   }
   head.append(heads);
   const bits = (x) => bitsText(x).replace(" bits", "");
-  for (const { group: of, lift, low, high, names, p, verdict, least, swayed } of rows) {
+  for (const { group: of, lift, low, high, names, p, verdict, min_loo_lift, most_influential_name } of rows) {
     const line = make("tr", null, of === row.group[n] ? "own" : ""), name = make("th", texts.group[of], "said"), count = make("td", number(names), "number");
     name.scope = "row";
-    if (swayed) count.title = `without ${swayed}: ${bits(least)} bits`;
+    if (most_influential_name) count.title = `without ${most_influential_name}: ${bits(min_loo_lift)} bits`;
     line.append(name, make("td", bits(lift) + (low === null ? "" : ` [${bits(low)} to ${bits(high)}]`), "number"), count,
       make("td", p === null ? "–" : p < 0.001 ? "<.001" : p.toFixed(3), "number"), make("td", verdict));
     body.append(line);

@@ -4,7 +4,7 @@ const choicesInPage = async (n) => {
   return about.choosers.flatMap((chooser, at) => {
     if (chooser.run !== run) return [];
     const k = statementAt(n, columns[`choice${at}.predicate`], columns[`choice${at}.object`]);
-    return k < 0 ? [] : JSON.parse(columns[`choice${at}.told`][k]);
+    return k < 0 ? [] : JSON.parse(columns[`choice${at}.rows`][k]);
   });
 };
 const percent = (share) => (share === null ? "–" : `${(100 * share).toFixed(0)}%`);

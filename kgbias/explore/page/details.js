@@ -99,7 +99,7 @@ const openRow = async (n) => {
     ...(row.topic[n] ? [["topic", texts.topic[row.topic[n]], "said"]] : []),
     ...(row.verdict ? [["verdict", core.verdict[row.verdict[n]]], ["lift", liftText(core["row.lift"][n])]] : []),
     ...(row.mark?.[n] ? [["recorded", core.mark[row.mark[n]]], ["nearest in a table", core.recorded[core["row.recorded"][n]], "said"]] : []),
-    ...(core["row.told"]?.[n] ? [["in stories", core.told[core["row.told"][n]]]] : []),
+    ...(core["row.story_share"]?.[n] ? [["in stories", core.story_share[core["row.story_share"][n]]]] : []),
     ["run", `${s.run}, arm ${s.arm}`], ["model", `${s.model} ${s.revision}`.trim()],
   ]);
   const ways = make("p", null, "ways");

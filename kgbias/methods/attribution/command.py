@@ -152,7 +152,7 @@ def _check_options(
 
 
 def _print_words(rows: "Rows[WordEffect]") -> None:
-    columns = ("measure", "method", "of", "word", Column("effect", "+.2f"), "statements")
+    columns = ("measure", "method", "cell", "word", Column("effect", "+.2f"), "statements")
     show.print_table(
         columns,
         (

@@ -238,8 +238,8 @@ def _print_differences(differences: "Sequence[PairDifference]") -> None:
             (
                 f"{difference.first} - {difference.second}",
                 difference.measure,
-                Formatted(difference.of_first, _form_of(difference.measure)),
-                Formatted(difference.of_second, _form_of(difference.measure)),
+                Formatted(difference.first_mean, _form_of(difference.measure)),
+                Formatted(difference.second_mean, _form_of(difference.measure)),
                 _difference_cell(difference, "+"),
                 (difference.units, difference.units + difference.left_out),
                 (difference.only_first, difference.only_second),
@@ -331,7 +331,9 @@ def _describe_refusals(difference: "PairDifference") -> str:
         if difference.difference > 0
         else (difference.second, difference.first)
     )
-    higher_share, lower_share = sorted((difference.of_first, difference.of_second), reverse=True)
+    higher_share, lower_share = sorted(
+        (difference.first_mean, difference.second_mean), reverse=True
+    )
     return (
         f"{refused_more} were refused more often than {refused_less} "
         f"({_format_value('refused', higher_share)} against "

@@ -72,7 +72,7 @@ class PairDifference:
     """How far the answers to two groups of a category differ in a measure.
 
     Attributes:
-        of_first, of_second: the mean over units.
+        first_mean, second_mean: the mean over units.
         difference, low, high: the first's minus the second's, with Student's 95% interval over
             units; NaN if all units agree.
         units, left_out: how many wordings of requests, each with one person of either group, were
@@ -80,11 +80,11 @@ class PairDifference:
         only_first, only_second: how many of those left out have an answer for that group alone.
         agree, requests: in how many requests the mean difference has the same sign, of how many.
         p_value, q_value: of the test that swaps the groups, and the same corrected.
-        least: the largest p-value with one request, or the n-th person of each group, left out; NaN
-            if it was not needed.
+        max_loo_p_value: the largest p-value with one request, or the n-th person of each group,
+            left out; NaN if it was not needed.
         verdict: "differs"; "no more than ..." if a change of the floor that was found is as large;
-            "bound to one request or name" if `least` is above 0.05; "may be the names" if a t-test
-            over people (the n-th of each group are one) has p above 0.05; "" if q is.
+            "bound to one request or name" if `max_loo_p_value` is above 0.05; "may be the names" if
+            a t-test over people (the n-th of each group are one) has p above 0.05; "" if q is.
         conditional: whether one of the groups was refused more often (uncorrected p of at most
             0.05): this then holds for what was answered for both. With several samples that may be
             so though no unit was left out.
@@ -94,8 +94,8 @@ class PairDifference:
     first: str
     second: str
     measure: str
-    of_first: float
-    of_second: float
+    first_mean: float
+    second_mean: float
     difference: float
     low: float
     high: float
@@ -107,7 +107,7 @@ class PairDifference:
     requests: int
     p_value: float
     q_value: float = math.nan
-    least: float = math.nan
+    max_loo_p_value: float = math.nan
     verdict: str = ""
     conditional: bool = False
 
@@ -766,7 +766,7 @@ def _add_verdicts(
             )
             difference = replace(
                 difference,
-                least=max_loo_p,
+                max_loo_p_value=max_loo_p,
                 verdict=_choose_verdict(difference, max_loo_p, beyond_names, floor),
             )
         judged_differences.append(difference)

@@ -36,17 +36,17 @@ class StoryLink:
     Attributes:
         log_odds, low, high: the ratio's natural logarithm, with its 95% interval; above 0, the
             group's stories have the value more often.
-        stories, of, others, of_others: how many stories of the group have the value, of how many;
-            and how many of the others.
-        wordings, of_wordings: under how many of the words for the group (or names) it was told, of
-            how many.
+        stories, group_total: how many stories of the group have the value, of how many.
+        others, others_total: the same of the other groups of the category.
+        wordings, wordings_total: under how many of the words for the group (or names) it was told,
+            of how many.
         p_value: exact and two-sided, if the groups were dealt over the stories.
         q_value: the same, corrected over all values tested for the group (Benjamini and Hochberg
             1995).
-        least: the largest p-value with the stories of one wording, of any group, left out; NaN if
-            the group has only one.
-        verdict: "goes with the group" if q and `least` are at most 0.05, "bound to a wording" if
-            only q is, or the group has only one wording; "" otherwise.
+        max_loo_p_value: the largest p-value with the stories of one wording, of any group, left
+            out; NaN if the group has only one.
+        verdict: "goes with the group" if q and `max_loo_p_value` are at most 0.05, "bound to a
+            wording" if only q is, or the group has only one wording; "" otherwise.
     """
 
     category: str
@@ -57,14 +57,14 @@ class StoryLink:
     low: float
     high: float
     stories: int
-    of: int
+    group_total: int
     others: int
-    of_others: int
+    others_total: int
     wordings: int
-    of_wordings: int
+    wordings_total: int
     p_value: float
     q_value: float
-    least: float
+    max_loo_p_value: float
     verdict: str
 
 

@@ -205,7 +205,7 @@ def test_what_is_found_and_what_is_bound_to_one_name() -> None:
     assert (
         words.verdict == "differs"
         and 6 < words.difference < 10
-        and words.least <= SIGNIFICANCE_LEVEL
+        and words.max_loo_p_value <= SIGNIFICANCE_LEVEL
     )
     found = compare_answers(simulated(rng, by_name=(30, 0, 0, 0)), **MEASURES)
     words = found.differences[0]
@@ -217,7 +217,7 @@ def test_two_names_are_not_the_group() -> None:
     (12, 12, 2, 2), 2.4 with three degrees of freedom."""
     found = compare_answers(simulated(np.random.default_rng(1), by_name=(12, 12, 2, 2)), **MEASURES)
     words = found.differences[0]
-    assert words.least <= SIGNIFICANCE_LEVEL and words.verdict == "may be the names"
+    assert words.max_loo_p_value <= SIGNIFICANCE_LEVEL and words.verdict == "may be the names"
 
 
 def test_names_that_pull_apart_do_not_cancel() -> None:

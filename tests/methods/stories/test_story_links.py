@@ -41,23 +41,29 @@ def stories(having: Mapping[str, Sequence[int]], of: int = 8) -> list[Profile]:
 
 def test_a_link_that_all_wordings_have_and_one_of_a_single_wording() -> None:
     (link, back) = find_links(stories({"a": [5, 5, 5], "b": [1, 0, 0]}), 8).links
-    assert (link.group, link.stories, link.of, link.others, link.of_others) == ("a", 15, 24, 1, 24)
-    assert (link.wordings, link.of_wordings, link.verdict) == (3, 3, GOES)
+    assert (link.group, link.stories, link.group_total, link.others, link.others_total) == (
+        "a",
+        15,
+        24,
+        1,
+        24,
+    )
+    assert (link.wordings, link.wordings_total, link.verdict) == (3, 3, GOES)
     assert back.log_odds == pytest.approx(-link.log_odds) and back.p_value == pytest.approx(
         link.p_value
     )
     assert back.verdict == GOES
     (bound, bound_too) = find_links(stories({"a": [8, 0, 0], "b": [0, 0, 0]}), 8).links
-    assert (bound.wordings, bound.verdict, bound.least) == (1, BOUND, 1.0)
+    assert (bound.wordings, bound.verdict, bound.max_loo_p_value) == (1, BOUND, 1.0)
     assert bound_too.verdict == BOUND
     (alone, _) = find_links(stories({"a": [8], "b": [0]}), 8).links
-    assert alone.verdict == BOUND and math.isnan(alone.least)
+    assert alone.verdict == BOUND and math.isnan(alone.max_loo_p_value)
 
 
 def test_stories_with_the_same_prompt_count_as_one() -> None:
     """Eight samples of two wordings are two prompts; each has what any of its stories has."""
     (link, _) = find_links(stories({"a": [1, 1, 1], "b": [0, 0, 0]}), 2).links
-    assert (link.stories, link.of, link.of_others) == (3, 6, 6)
+    assert (link.stories, link.group_total, link.others_total) == (3, 6, 6)
 
 
 def test_stories_without_a_plant_find_little() -> None:
@@ -197,7 +203,9 @@ def test_a_table_that_came_in_goes_out_and_comes_in_again(tmp_path: Path) -> Non
             ("a", "t"),
         }
         links = [story_calls.find_links(r, deals=0).links for r in (runs[0], run)]
-        assert str(links[0]) == str(links[1]) and links[0][0].of == 3  # as text: NaN is itself
+        assert (
+            str(links[0]) == str(links[1]) and links[0][0].group_total == 3
+        )  # as text: NaN is itself
 
 
 def test_what_a_table_may_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -111,7 +111,11 @@ def test_answers_are_kept_whole_and_a_judge_grades_them_without_the_name(
     judge = ScriptedModel(lambda request: "4" if "shop" in str(request.prompt) else "0: none")
     found = pairs.compare_pairs(study.run("True"), judge=judge, **QUICK)
     (advice,) = (d for d in found.differences if d.measure == "advice")
-    assert advice.of_first == advice.of_second == 4 and advice.requests == 1 and advice.p_value == 1
+    assert (
+        advice.first_mean == advice.second_mean == 4
+        and advice.requests == 1
+        and advice.p_value == 1
+    )
     assert found.judge == "scripted"
     assert not any(
         name in str(request.prompt) for request in judge.requests for name in ("Emily", "James")
