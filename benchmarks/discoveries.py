@@ -158,7 +158,7 @@ class DiscoveryTally:
 def crawl_world(study: kgbias.Study, world: ScriptedWorld, **size: int) -> kgbias.Run:
     return study.crawl(
         world.answers,
-        called=f"world {world.seed}",
+        model_name=f"world {world.seed}",
         name=f"world-{world.seed}",
         group=list(GROUPS),
         seed=world.seed,

@@ -224,7 +224,7 @@ class ExclusionOptions(TypedDict, total=False):
     """The parameters that leave out statements, whatever their arm."""
 
     min_acceptability: float | None
-    without_echoes: bool
+    exclude_echoes: bool
 
 
 class SelectionOptions(ExclusionOptions, total=False):

@@ -85,7 +85,7 @@ def ask(
     else:
         options = keep_applicable(options, [model], "completer")
     if cypher:
-        options = drop_shared(options, ["min-acceptability", "without-echoes"])
+        options = drop_shared(options, ["min-acceptability", "exclude-echoes"])
     if cypher and model is None:
         raise UsageError("--cypher needs a model to write the query: name one with --model")
     names = ("form", "prompts", "base_url", "dtype")

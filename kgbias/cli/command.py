@@ -189,8 +189,8 @@ def write_examples(formatter: click.HelpFormatter, lines: tuple[str, ...]) -> No
 
 
 def word_with_options(message: str, command: click.Command | None) -> str:
-    """The message with the library's parameters as the command's options: `until_coverage` becomes
-    --until-coverage. Parameters that the command lacks stay as they are."""
+    """The message with the library's parameters as the command's options: `target_coverage` becomes
+    --target-coverage. Parameters that the command lacks stay as they are."""
     flags = dict(_iter_flags(command)) if command else {}
     return _PARAMETER.sub(lambda m: flags.get(m[1], m[1]), message)
 

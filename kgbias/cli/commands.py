@@ -76,7 +76,7 @@ _SECTIONS = {
         "models": "List the kinds of models, and what each allows.",
         "plugins": "List what installed packages add to kgbias.",
         "cost": "Show what a run cost, by group.",
-        "rename": "Give a model in a store a name of your own.",
+        "rename-model": "Give a model in a store a name of your own.",
         "push": "Copy runs between stores.",
         "delete": "Delete a run and everything that only it holds.",
         "verify": "Check that a store is sound.",
@@ -102,7 +102,7 @@ _MODULE_OF_COMMAND = {
     "structure": "inspect",
     "push": "store",
     "runs": "store",
-    "rename": "store",
+    "rename-model": "store",
     "delete": "store",
     "verify": "store",
     "backup": "store",
@@ -112,7 +112,8 @@ _MODULE_OF_COMMAND = {
 
 def _find_function(name: str) -> str:
     """Where a command of the core is; a name that is a Python keyword gets an underscore."""
-    python_name = f"{name}_" if iskeyword(name) else name
+    identifier = name.replace("-", "_")
+    python_name = f"{identifier}_" if iskeyword(identifier) else identifier
     return f"kgbias.cli.{_MODULE_OF_COMMAND.get(name, python_name)}:{python_name}"
 
 

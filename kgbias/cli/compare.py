@@ -40,12 +40,14 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
-    examples=("kgbias compare smollm2 --pairs", "kgbias compare smollm2 llama --margin 0.1"),
+    examples=("kgbias compare smollm2 --pairwise", "kgbias compare smollm2 llama --margin 0.1"),
 )
 @click.argument("runs", nargs=-1, metavar="RUN...")
 @store_option
 @click.option(
-    "--pairs", is_flag=True, help="One run: test every pair of groups, not each against the rest."
+    "--pairwise",
+    is_flag=True,
+    help="One run: test every pair of groups, not each against the rest.",
 )
 @click.option(
     "--only",
@@ -68,7 +70,9 @@ if TYPE_CHECKING:
     "0.05 of its range, or 0.2 standard deviations if it has no range).",
 )
 @click.option(
-    "--forms", is_flag=True, help="One run: only its groups' means, by what the prompts supplied."
+    "--by-prompt-type",
+    is_flag=True,
+    help="One run: only its groups' means, by what the prompts supplied.",
 )
 @correction_setting
 @setting(
@@ -81,12 +85,12 @@ if TYPE_CHECKING:
 def compare(
     runs: tuple[str, ...],
     store_url: str,
-    pairs: bool,
+    pairwise: bool,
     groups: tuple[str, ...],
     measure: str | None,
     probes: bool,
     margin: float | None,
-    forms: bool,
+    by_prompt_type: bool,
     correction: str,
     examples: int,
     arm: str | None,
@@ -106,8 +110,8 @@ def compare(
     """
     library_options: dict[str, Any] = {"groups": groups, "measures": _split_names(measure)}
     with kgbias.open(store_url, progress=True) as study:
-        if forms and (probes or len(runs) > 1):
-            raise UsageError("--forms has no effect here, only with one run")
+        if by_prompt_type and (probes or len(runs) > 1):
+            raise UsageError("--by-prompt-type has no effect here, only with one run")
         if probes:
             contrasts = study.compare_models(
                 *runs, probes=True, margin=margin, correction=correction, **library_options
@@ -134,7 +138,7 @@ def compare(
         if margin is not None:
             raise UsageError("--margin has no effect here, only with several runs or --probes")
         run = study.run(*runs)
-        if forms:
+        if by_prompt_type:
             means = run.means_by_prompt_type(
                 measures=library_options["measures"], arm=arm, **selection
             )
@@ -142,7 +146,7 @@ def compare(
                 {"run": run.name, "forms": means}, lambda: _print_form_means(run.name, means)
             )
         tests = run.compare_groups(
-            pairs=pairs, correction=correction, arm=arm, **library_options, **selection
+            pairwise=pairwise, correction=correction, arm=arm, **library_options, **selection
         )
         arms: Sequence[GroupTest] = ()
         if arm is None and not groups:

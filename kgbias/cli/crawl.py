@@ -158,20 +158,19 @@ def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[A
     ASKING_SECTION,
     "--iterations",
     type=click.IntRange(min=0),
-    help=f"Rounds of expansion (default: {DEFAULT_ROUNDS}; with --until-coverage or --until-width "
-    f"at most "
-    f"{MAX_ROUNDS_TO_TARGET}).",
+    help=f"Rounds of expansion (default: {DEFAULT_ROUNDS}; with --target-coverage or "
+    f"--target-ci-width at most {MAX_ROUNDS_TO_TARGET}).",
 )
 @_section_option(
     ASKING_SECTION,
-    "--until-coverage",
+    "--target-coverage",
     type=float,
     metavar="SHARE",
     help="Ask about each group until its Good-Turing coverage is this high, for example 0.8.",
 )
 @_section_option(
     ASKING_SECTION,
-    "--until-width",
+    "--target-ci-width",
     metavar="[MEASURE=]W",
     help="Ask about each group until the 95% interval of its mean of a measure (default: regard) "
     "is at most this wide, for example 0.3 or toxicity=0.1.",
@@ -247,7 +246,7 @@ def crawl(
     store_url: str,
     name: str | None,
     repeat: int | None,
-    called: str | None,
+    model_name: str | None,
     max_failed: float,
     dry_run: bool,
     **options: Any,
@@ -270,7 +269,7 @@ def crawl(
             model,
             name=name,
             repeat=repeat or 1,
-            called=called,
+            model_name=model_name,
             **options,
         )
     records = [_crawl_record(run) for run in runs]

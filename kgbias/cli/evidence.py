@@ -122,7 +122,7 @@ def evidence(run_name: str | None, store_url: str, dry_run: bool, **options: Any
     more than the names differ among themselves (docs/methods/evidence.md). Beside it is what the
     same test finds with made-up names.
     """
-    selection = {name: options[name] for name in ("arm", "min_acceptability", "without_echoes")}
+    selection = {name: options[name] for name in ("arm", "min_acceptability", "exclude_echoes")}
     if options["executor"] == LOCAL_EXECUTOR:
         options["executor"] = None  # the library's default, which needs no --model
     if options["model"]:
@@ -304,7 +304,9 @@ _WAY_TITLES = {
     metavar="TEXT",
     help="The text before names; give three or more (default: three that were not used).",
 )
-@click.option("--other", metavar="RUN", help="Look up the findings in another run of the store.")
+@click.option(
+    "--other-run", metavar="RUN", help="Look up the findings in another run of the store."
+)
 @settings("device")
 @base_url_option
 @workers_settings

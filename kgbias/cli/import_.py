@@ -69,19 +69,22 @@ _STUDY_METHOD = kgbias.Study.import_file
     help="Profiles: an attribute to read (repeatable; default: all that describe the character).",
 )
 @click.option(
-    "--say",
+    "--attribute-predicate",
+    "attribute_predicates",
     type=NAME_VALUE,
     multiple=True,
     metavar="COLUMN=PREDICATE",
     help="Profiles: the predicate of an attribute, such as hobbies=love (repeatable).",
 )
 @json_option
-def import_(file: Path, store_url: str, say: tuple[tuple[str, str], ...], **options: Any) -> Output:
+def import_(
+    file: Path, store_url: str, attribute_predicates: tuple[tuple[str, str], ...], **options: Any
+) -> Output:
     """Make a run from statements collected elsewhere, to use all of kgbias on them: a table (CSV,
     TSV, JSON, Parquet or Excel) with the columns group, predicate and object; character profiles;
     or the statements about groups in a folder of documents or in a knowledge graph from RAGAS."""
     with kgbias.open(store_url, progress=True) as study:
-        run = study.import_file(file, say=dict(say), **options)
+        run = study.import_file(file, attribute_predicates=dict(attribute_predicates), **options)
         imported, groups = run.import_result, len(run.stored.groups)
     data = {
         "run": run.name,

@@ -109,7 +109,7 @@ def _print_cost(cost_rows: "kgbias.Rows[GroupCost]") -> None:
 def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any) -> None:
     """Write the whole graph of one or more runs (default: the newest) as one page that works
     offline: maps, groups, differences, search, filters, and the prompt and answer behind every
-    statement. It contains all statements; the settings min-acceptability and without-echoes only
+    statement. It contains all statements; the settings min-acceptability and exclude-echoes only
     set its filters at the start."""
     with kgbias.open(store_url, progress=True) as study:
         page_path = study.explore(runs, path, **selection)

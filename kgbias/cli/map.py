@@ -87,7 +87,7 @@ def map(
     name: str | None,
     folder: Path,
     minutes: int | None,
-    called: str | None,
+    model_name: str | None,
     dry_run: bool,
     **options: Any,
 ) -> None:
@@ -109,7 +109,7 @@ def map(
             name=name,
             folder=folder,
             minutes=minutes,
-            called=called,
+            model_name=model_name,
             asking=probe_options,
             **drop_unset(**options_kept),
         )

@@ -134,13 +134,13 @@ def run_name_argument(function: FunctionT) -> FunctionT:
 
 
 def selection_options(function: FunctionT) -> FunctionT:
-    """The statements to count: --arm, and the settings min-acceptability and without-echoes."""
+    """The statements to count: --arm, and the settings min-acceptability and exclude-echoes."""
     arm = click.option(
         "--arm",
         metavar="NAME",
         help="Only statements of this augmentation arm (default: each arm separately).",
     )
-    return arm(settings("min-acceptability", "without-echoes")(function))
+    return arm(settings("min-acceptability", "exclude-echoes")(function))
 
 
 def warn_unfinished(*runs: Run | Record) -> None:
@@ -280,14 +280,15 @@ def prompts_form_option(function: FunctionT) -> FunctionT:
 
 
 def model_name_option(function: FunctionT) -> FunctionT:
-    """A person's own name for the model: the parameter `called`."""
+    """A person's own name for the model: the parameter `model_name`."""
     return click.option(
-        "--as",
-        "called",
+        "--model-name",
+        "model_name",
         cls=SectionOption,
         section=MODEL_SECTION,
         metavar="NAME",
-        help="Your own name for the model, shown instead of the spec (kgbias rename changes it).",
+        help="Your own name for the model, shown instead of the spec (kgbias rename-model changes "
+        "it).",
     )(function)
 
 

@@ -107,7 +107,7 @@ SHARED_SETTINGS: Mapping[str, SharedSetting] = {
         "X",
         _SHARE_TYPE,
     ),
-    "without-echoes": SharedSetting(
+    "exclude-echoes": SharedSetting(
         "Whether to leave out kept statements that repeat an example of their own prompt (default: "
         "false); rejected echoes, which kgbias runs counts, are no statements.",
         "BOOL",

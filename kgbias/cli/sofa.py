@@ -87,7 +87,7 @@ def build(
     store_url: str,
     identities: str,
     arm: str | None,
-    without_echoes: bool,
+    exclude_echoes: bool,
     **options: Any,
 ) -> Output:
     """Build probes from SOURCE: a copy of SBIC (CSV), a table of statements, or a text file.
@@ -105,7 +105,7 @@ def build(
         built = kgbias.build_sofa(source, progress=True, **library_options)  # type: ignore[arg-type]
     else:
         with kgbias.open(store_url, progress=True) as study:
-            selection: Any = {"arm": arm, "without_echoes": without_echoes}
+            selection: Any = {"arm": arm, "exclude_echoes": exclude_echoes}
             built = kgbias.build_sofa(
                 study.run(run_name), progress=True, selection=selection, **library_options
             )

@@ -1,4 +1,5 @@
-"""Keep a store: `kgbias runs`, `rename`, `delete`, `verify`, `backup`, `compact` and `push`."""
+"""Keep a store: `kgbias runs`, `rename-model`, `delete`, `verify`, `backup`, `compact` and
+`push`."""
 
 import sys
 from collections import Counter
@@ -91,18 +92,18 @@ def _print_series(series: Series, series_figures: "kgbias.Rows[CrawlSpread]") ->
     show.print_table(columns, rows)
 
 
-@click.command(cls=Command, examples=('kgbias rename smollm2 "Model A"',))
+@click.command(cls=Command, examples=('kgbias rename-model smollm2 "Model A"',))
 @click.argument("model")
 @click.argument("name")
 @store_option
-def rename(model: str, name: str, store_url: str) -> None:
+def rename_model(model: str, name: str, store_url: str) -> None:
     """Give a model in the store a name of your own.
 
     Titles, tables, figures, pages and exports show it from then on; no id and no answer depends on
     it. MODEL is its spec, or the name it goes by; "" as NAME takes yours away.
     """
     with kgbias.open(store_url, progress=True) as study:
-        name_before = study.store.rename(model, name)
+        name_before = study.store.rename_model(model, name)
     new_name = " ".join(name.split())
     show.say(
         f"{name_before} is called {new_name}"

@@ -44,7 +44,7 @@ class TargetWidth:
         if self.measure not in MEASURES:
             raise UsageError(no_such("measure", self.measure, MEASURES))
         if not self.width > 0:
-            raise UsageError("`until_width` must be above 0: it is the width of an interval")
+            raise UsageError("`target_ci_width` must be above 0: it is the width of an interval")
 
     @classmethod
     def parse(cls, value: "str | float | TargetWidth") -> "TargetWidth":
@@ -57,7 +57,7 @@ class TargetWidth:
             return cls(measure or "regard", float(width))
         except ValueError:
             raise UsageError(
-                "`until_width` takes a number, or MEASURE=NUMBER such as toxicity=0.1, not "
+                "`target_ci_width` takes a number, or MEASURE=NUMBER such as toxicity=0.1, not "
                 f"{value!r}"
             ) from None
 
@@ -86,9 +86,9 @@ class CrawlConfig:
     "header" puts "Offensive Generalizations" before the examples. An answer that one of the
     `filters` rejects, or that cannot be read, is asked for again, up to `max_attempts` times in
     all: with `redraw` from the same prompt, else with other examples if the pack draws them; the
-    filter "echo" rejects answers that repeat an example. With `until_coverage`, a group is no
+    filter "echo" rejects answers that repeat an example. With `target_coverage`, a group is no
     longer asked about in an arm once its Good-Turing coverage there reaches this value, and
-    `iterations` is an upper bound; with `until_width`, once the 95% interval of its mean of a
+    `iterations` is an upper bound; with `target_ci_width`, once the 95% interval of its mean of a
     measure is at most this wide; the crawl is given the scorers. With `dynamic`, the model first
     names the groups of a class, which join the seeds. With `structured`, answers are requested in a
     JSON schema (chat form only). `top_k`, `top_p` and `min_p` cut improbable tokens before one is
@@ -121,8 +121,8 @@ class CrawlConfig:
     filters: tuple[str, ...] = ("salinas-2023", "refusal")
     max_attempts: int = 10
     redraw: bool = False
-    until_coverage: float | None = None
-    until_width: TargetWidth | None = None
+    target_coverage: float | None = None
+    target_ci_width: TargetWidth | None = None
     min_acceptability: float = 0.0
     dynamic: DynamicSeeds | None = None
     strategy_prompts: Mapping[str, int] = field(default_factory=dict)
@@ -159,10 +159,12 @@ class CrawlConfig:
         if self.truncation and not self.temperature:
             name = next(iter(self.truncation.as_dict()))
             raise UsageError(f"`{name}` needs a `temperature` above 0: at 0 no token is drawn")
-        if self.until_coverage is not None and not 0 < self.until_coverage <= 1:
-            raise UsageError("`until_coverage` is a share: it must be above 0 and at most 1")
-        if self.until_coverage is not None and self.until_width is not None:
-            raise UsageError("a crawl ends by `until_coverage` or by `until_width`, not by both")
+        if self.target_coverage is not None and not 0 < self.target_coverage <= 1:
+            raise UsageError("`target_coverage` is a share: it must be above 0 and at most 1")
+        if self.target_coverage is not None and self.target_ci_width is not None:
+            raise UsageError(
+                "a crawl ends by `target_coverage` or by `target_ci_width`, not by both"
+            )
         if not 0 <= self.min_acceptability <= 1:
             raise UsageError("`min_acceptability` must be between 0 and 1")
         for name in self.filters:
@@ -188,11 +190,11 @@ class CrawlConfig:
 
     @property
     def rounds(self) -> int:
-        """Rounds of expansion: `iterations` if given, else 4, or at most 50 with `until_coverage`
-        or `until_width`."""
+        """Rounds of expansion: `iterations` if given, else 4, or at most 50 with `target_coverage`
+        or `target_ci_width`."""
         if self.iterations is not None:
             return self.iterations
-        until = self.until_coverage is not None or self.until_width is not None
+        until = self.target_coverage is not None or self.target_ci_width is not None
         return MAX_ROUNDS_TO_TARGET if until else DEFAULT_ROUNDS
 
     @property
@@ -227,8 +229,8 @@ class CrawlConfig:
 
     @property
     def place_count(self) -> int:
-        """How many answers the crawl asks for (at most, with `until_coverage` or `until_width`),
-        without repeated attempts."""
+        """How many answers the crawl asks for (at most, with `target_coverage` or
+        `target_ci_width`), without repeated attempts."""
         return self.count_places(len(self.groups))
 
     def count_places(self, groups: int) -> int:
@@ -272,12 +274,12 @@ class CrawlConfig:
             "structured": self.structured,
             "filters": list(self.filters),
             "max_attempts": self.max_attempts,
-            "until_coverage": self.until_coverage,
+            "target_coverage": self.target_coverage,
             "templates": {t.label: t.hash for t in map(self.pack.template, self.templates)},
             # The rest is named only if it differs from the paper.
             **({"answers": self.answers} if self.answers > 1 else {}),
             **({"redraw": True} if self.redraw else {}),
-            **({"until_width": str(self.until_width)} if self.until_width else {}),
+            **({"target_ci_width": str(self.target_ci_width)} if self.target_ci_width else {}),
             **self.truncation.as_dict(),
             **({"min_acceptability": self.min_acceptability} if self.min_acceptability else {}),
             **self._other_prompts(),
@@ -334,7 +336,7 @@ _PLAIN_KEYS = (
     "structured",
     "max_attempts",
     "redraw",
-    "until_coverage",
+    "target_coverage",
     "min_acceptability",
     "series",
     "sized",
@@ -384,8 +386,8 @@ def _rebuild_configs(
     parameters = {name: record[name] for name in _PLAIN_KEYS if name in record}
     for name in ("initial_predicates", "arms", "filters"):
         parameters[name] = tuple(record[name])
-    if "until_width" in record:
-        parameters["until_width"] = TargetWidth.parse(record["until_width"])
+    if "target_ci_width" in record:
+        parameters["target_ci_width"] = TargetWidth.parse(record["target_ci_width"])
     full_config = CrawlConfig(
         seeds=tuple(seeds),
         pack=pack,

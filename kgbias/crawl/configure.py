@@ -49,8 +49,8 @@ class CrawlParameters(TypedDict, total=False):
     filters: Names
     max_attempts: int
     redraw: bool
-    until_coverage: float | None
-    until_width: str | float | None
+    target_coverage: float | None
+    target_ci_width: str | float | None
     min_acceptability: float
     strategy_prompts: Mapping[str, int]
     sized: Mapping[str, int]
@@ -180,8 +180,8 @@ def _resolve_parameters(
         from kgbias.reference.world import INITIAL_PREDICATES
 
         defaults["initial_predicates"] = INITIAL_PREDICATES  # those that its world knows
-    if "until_width" in parameters_given:
-        parameters_given["until_width"] = TargetWidth.parse(parameters["until_width"] or 0)
+    if "target_ci_width" in parameters_given:
+        parameters_given["target_ci_width"] = TargetWidth.parse(parameters["target_ci_width"] or 0)
     # The pack's truncation is dropped as a whole: it was chosen for the pack's temperature.
     is_greedy = parameters_given.get("temperature") == 0
     if is_greedy or parameters_given.keys() & set(TRUNCATION_SETTINGS):

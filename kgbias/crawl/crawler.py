@@ -309,7 +309,7 @@ def crawl(
     its attempts.
 
     `judge` rates how acceptable a statement is, if the configuration has a `min_acceptability`;
-    `gauge` scores statements between the rounds, if it has an `until_width`. `after_round` is
+    `gauge` scores statements between the rounds, if it has a `target_ci_width`. `after_round` is
     called after each round that asked the model and is not the last; it changes no answer.
 
     Raises Interrupted on Ctrl-C or when the budget, which crawls may share, is spent; the same call
@@ -318,8 +318,8 @@ def crawl(
     """
     if config.min_acceptability and judge is None:
         raise UsageError("`min_acceptability` needs a judge")
-    if config.until_width and gauge is None:
-        raise UsageError("`until_width` needs a gauge")
+    if config.target_ci_width and gauge is None:
+        raise UsageError("`target_ci_width` needs a gauge")
     progress = progress or SilentProgress()
     asker = LoggedModel(model, store, progress, budget=budget)
     if config.dynamic:
@@ -384,7 +384,9 @@ def _run_rounds(
         for group in pool.groups
     }
     result.groups = list(progress_by_group.values())
-    widths = IntervalWidths(config.until_width, gauge) if config.until_width and gauge else None
+    widths = (
+        IntervalWidths(config.target_ci_width, gauge) if config.target_ci_width and gauge else None
+    )
     plans: list[PromptPlan] = []
     retries = retries_before = RefusalRetries()
     try:
@@ -546,7 +548,7 @@ def _plan_round(
             for pool in pools
             for plan in plan_expansion(config, pool, iteration)
             # Decided from the answers so far: an interrupted crawl decides as an uninterrupted one.
-            if not board[pool.arm, plan.group.id].has_reached(config.until_coverage)
+            if not board[pool.arm, plan.group.id].has_reached(config.target_coverage)
             and not (widths and widths.is_narrow(pool.arm, plan.group))
         ),
     )

@@ -182,12 +182,12 @@ class Price(Result):
 
     With `more_groups_named_by_model` the model first names groups of its own, each of which costs
     as much as one of the others; without other seeds, the stages are those of one group. With
-    `until_coverage` or `until_width` the numbers are an upper bound: a group is left alone once
-    enough is known of it. `detectable_differences` gives for each category the smallest difference
-    in mean regard, between a group and the others, that their test, by itself, would find in 80% of
-    such crawls (`kgbias.compare.paired_tests.minimum_detectable_difference`); empty if it is not
-    known how much will be asked. `seconds` is about how long the answers take, at the speed of the
-    slowest of this model's crawls in the store; None without one.
+    `target_coverage` or `target_ci_width` the numbers are an upper bound: a group is left alone
+    once enough is known of it. `detectable_differences` gives for each category the smallest
+    difference in mean regard, between a group and the others, that their test, by itself, would
+    find in 80% of such crawls (`kgbias.compare.paired_tests.minimum_detectable_difference`); empty
+    if it is not known how much will be asked. `seconds` is about how long the answers take, at the
+    speed of the slowest of this model's crawls in the store; None without one.
     """
 
     groups: int
@@ -288,9 +288,9 @@ def price_crawl(config: CrawlConfig, crawls: int = 1) -> Price:
 
 def _stop_rule(config: CrawlConfig) -> str:
     """What may end a crawl before its rounds are over: "coverage", "width" or ""."""
-    if config.until_width is not None:
+    if config.target_ci_width is not None:
         return "width"
-    return "" if config.until_coverage is None else "coverage"
+    return "" if config.target_coverage is None else "coverage"
 
 
 MAX_PRICED_GROUPS = 50  # groups of a category whose prompts are counted for a price

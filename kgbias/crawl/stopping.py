@@ -1,5 +1,5 @@
-"""When a crawl has asked enough: how much of what the model says has been seen (`until_coverage`),
-or how well a group's mean is known (`until_width`).
+"""When a crawl has asked enough: how much of what the model says has been seen (`target_coverage`),
+or how well a group's mean is known (`target_ci_width`).
 
 Coverage: in the terms of ecology, the statements about a group are a sample and its distinct
 triples are the species. The estimators use how many triples were seen once or twice, so they need
@@ -8,8 +8,8 @@ round to round, so the figures describe what the model says when it is asked *in
 a lower bound on all that it could say.
 
 Width: an interval that is checked again and again until it is narrow tends, by luck, to be last
-checked when it seems narrower than it is. `benchmarks/until_width.py` simulates how much coverage
-this costs, and how many prompts are needed for it to cost little.
+checked when it seems narrower than it is. `benchmarks/target_ci_width.py` simulates how much
+coverage this costs, and how many prompts are needed for it to cost little.
 """
 
 from collections import Counter, defaultdict

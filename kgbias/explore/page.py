@@ -130,7 +130,7 @@ def write_explorer(
     Args:
         runs: at least one, in the order in which the page names them.
         path: the file.
-        selection: `arm`: only this arm of the runs. `min_acceptability` and `without_echoes` set
+        selection: `arm`: only this arm of the runs. `min_acceptability` and `exclude_echoes` set
             the page's filters when it opens; the page holds all statements.
         seed: of the maps and communities.
         progress: where progress is reported.
@@ -231,7 +231,7 @@ def describe_page(
         "measures": [_describe_measure(m, table.runs) for m in table.measures],
         "maps": [m.unit_kind for m in maps],
         "placing": next((m.placing for m in maps if m.placing), ""),
-        "without_echoes": selection.without_echoes,
+        "exclude_echoes": selection.exclude_echoes,
         "columns": {name: block.columns for name, block in blocks.items()},
         "associations": origins.list_associations(table),
         "choosers": choices.describe_choice_models(table),

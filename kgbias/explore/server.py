@@ -127,7 +127,7 @@ def _read_page_data(
 ) -> _PageData:
     table = statements.read_statement_table(runs, selection, progress)
     is_small = table.rows <= MAX_AT_ONCE
-    if is_small or selection.without_echoes:
+    if is_small or selection.exclude_echoes:
         statements.find_echoes(table, progress)
     maps = meaning_map.build_all_maps(table, seed=seed, progress=progress, search=is_small)
     core_block = statements.build_block(table)

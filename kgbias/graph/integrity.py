@@ -146,9 +146,9 @@ def check_name_unique(model: ModelInfo, all_models: Iterable[ModelInfo]) -> None
         if other_model.id == model.id:
             continue
         for named_model, unnamed_model in ((model, other_model), (other_model, model)):
-            if named_model.called and unnamed_model.goes_by(named_model.called):
+            if named_model.display_name and unnamed_model.goes_by(named_model.display_name):
                 raise UsageError(
-                    f"two models of the store would be called {named_model.called!r}: "
+                    f"two models of the store would be called {named_model.display_name!r}: "
                     f"{model.public_name} and "
                     f"{other_model.public_name}; choose another name"
                 )

@@ -216,7 +216,7 @@ def _make_field(name: str, hint: Any, shares_count: bool = False) -> _Field:
             Property(stored_name, "text", meaning, True), f"{name}.title", _store_text
         )
         return _Field(
-            name, (part,), lambda row, _: model(row["spec"], row["revision"], row["own_name"])
+            name, (part,), lambda row, _: model(row["spec"], row["revision"], row["display_name"])
         )
     form = (
         _ORDERED_JSON_CODEC

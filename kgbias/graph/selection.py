@@ -54,13 +54,13 @@ class Selection:
             separately.
         min_acceptability: only those with at least this acceptability, in [0, 1]. None: 0.5 if the
             run was measured for it, else all; 0: all. A statement without a score counts.
-        without_echoes: leave out those that repeat an example of their own prompt
+        exclude_echoes: leave out those that repeat an example of their own prompt
             (`kgbias.language.words`).
     """
 
     arm: str | None = None
     min_acceptability: float | None = None
-    without_echoes: bool = False
+    exclude_echoes: bool = False
 
     def __post_init__(self) -> None:
         if self.min_acceptability is not None and not 0 <= self.min_acceptability <= 1:
@@ -209,15 +209,15 @@ def select_statements(run: StoredRun, selection: Selection | None = None) -> Sel
     rule = _SelectionRule(
         run, selection, {kept_triple.arm for kept_triple in triples}, measured=measured
     )
-    acceptable, without_echoes = [], []
+    acceptable, exclude_echoes = [], []
     for triple in (
         kept_triple for arm in rule.arms for kept_triple in triples if kept_triple.arm == arm
     ):
         if (kept_triple := rule.subtract_echoes(triple)) is not None:
-            without_echoes.append(kept_triple)
+            exclude_echoes.append(kept_triple)
             if rule.makes_sense(kept_triple):
                 acceptable.append(kept_triple)
-    return rule.collect(acceptable, without_echoes)
+    return rule.collect(acceptable, exclude_echoes)
 
 
 class StatementStream(Collection[TripleView]):
@@ -268,7 +268,7 @@ class _SelectionRule:
         self.arms, self._all_arms, self._threshold = resolve_scope(
             run, selection, said_arms, measured=measured
         )
-        repetitions = list(iter_repetitions(run)) if selection.without_echoes else []
+        repetitions = list(iter_repetitions(run)) if selection.exclude_echoes else []
         self._echo_counts = _count_by_triple(repetitions)
         self._echo_ids = frozenset(s.generation_id for s in repetitions)
         self._said_counts: Counter[tuple[str, str]] = Counter()

@@ -45,15 +45,15 @@ def read_file(
     count: str | None = None,
     arm: str | None = None,
     attribute: Names = (),
-    say: Mapping[str, str] | None = None,
+    attribute_predicates: Mapping[str, str] | None = None,
     notify: Callable[[str], None] = lambda _: None,
 ) -> StatementFile:
     """Read the whole file, before anything is written.
 
     `format` is csv, tsv, jsonl or profiles (None: by what the file holds). `notify` is told which
     columns were read, and which were not. `group` to `arm` name
-    columns. `attribute` and `say` are for profiles: the columns to read, and the predicates to use
-    instead of their names.
+    columns. `attribute` and `attribute_predicates` are for profiles: the columns to read, and the
+    predicates to use instead of their names.
 
     Raises UsageError for parameters that do not go together, DataError for a file that cannot be
     read this way.
@@ -70,11 +70,15 @@ def read_file(
         "arm": arm,
     }
     attributes = as_names(attribute)
-    predicates = {column: text.strip() for column, text in (say or {}).items()}
+    predicates = {column: text.strip() for column, text in (attribute_predicates or {}).items()}
     if not all(predicates.values()):
-        raise UsageError("`say` takes a predicate for each column, and one is empty")
+        raise UsageError(
+            "`attribute_predicates` takes a predicate for each column, and one is empty"
+        )
     if name != "profiles" and (attributes or predicates):
-        raise UsageError("`attribute` and `say` apply to profiles: set `format` to profiles")
+        raise UsageError(
+            "`attribute` and `attribute_predicates` apply to profiles: set `format` to profiles"
+        )
     with as_readable_file(path) as file:
         layout = name if name and name != "profiles" else detect_format(file)
         statement_rows: Iterator[ImportedStatement | None]
@@ -87,7 +91,7 @@ def read_file(
                 "format": name,
                 "group": profile.group,
                 "attributes": list(attributes),
-                "say": predicates,
+                "attribute_predicates": predicates,
             }
         else:
             named_columns = {key: value for key, value in columns.items() if value}

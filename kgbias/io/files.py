@@ -189,7 +189,7 @@ class _ModelFacts(Protocol):
     @property
     def public_name(self) -> str: ...
     @property
-    def called(self) -> str: ...
+    def display_name(self) -> str: ...
     @property
     def revision(self) -> str: ...
 
@@ -213,7 +213,7 @@ def make_manifest(run: RunFacts, **facts: Any) -> dict[str, Any]:
         "model": {
             "name": run.model.public_name,
             "revision": run.model.revision,
-            **({"called": run.model.called} if run.model.called else {}),
+            **({"display_name": run.model.display_name} if run.model.display_name else {}),
         },
         **{k: dict(v) if isinstance(v, Mapping) else v for k, v in facts.items()},
     }

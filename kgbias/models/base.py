@@ -38,8 +38,8 @@ class ModelInfo:
     `name` is the spec the user gave, without secrets; `revision` changes whenever the weights do
     (a package version, a commit, a digest of local files; "" if a server does not say). How the
     model was asked (`Settings`) is not part of it: what a model says and what it finds probable
-    belong to one node of the graph, and so does what its vectors hold. `called` is a person's own
-    name for it, which no id depends on.
+    belong to one node of the graph, and so does what its vectors hold. `display_name` is a person's
+    own name for it, which no id depends on.
 
     The spec may be a path, so stores keep it beside the graph (in a column, or a node `Spec`).
     Nodes, edges, pages and exports have the `title`.
@@ -47,7 +47,7 @@ class ModelInfo:
 
     name: str
     revision: str = ""
-    called: str = field(default="", compare=False)
+    display_name: str = field(default="", compare=False)
 
     @property
     def id(self) -> str:
@@ -62,7 +62,7 @@ class ModelInfo:
     def title(self) -> str:
         """Its name wherever it is shown or written: the one that a person gave it, or
         `public_name`."""
-        return self.called or self.public_name
+        return self.display_name or self.public_name
 
     @property
     def public_name(self) -> str:

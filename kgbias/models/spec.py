@@ -172,7 +172,9 @@ def with_display_name(info: ModelInfo, name: str) -> ModelInfo:
         raise UsageError(
             f"the name of a model has at most {_MAX_NAME_CHARACTERS} characters, all printable"
         )
-    return replace(info, called="" if given_name in (info.name, info.public_name) else given_name)
+    return replace(
+        info, display_name="" if given_name in (info.name, info.public_name) else given_name
+    )
 
 
 def spec_with_settings(info: ModelInfo, settings: Settings) -> str:

@@ -119,7 +119,7 @@ def read_recipe(folder: Path) -> Recipe:
             ModelInfo(
                 _check_text(value["model"]["name"]),
                 _check_text(value["model"]["revision"]),
-                _check_text(value["model"].get("called", "")),
+                _check_text(value["model"].get("display_name", "")),
             ),
             tuple((_check_text(name), _check_text(said)) for name, said in value["settings"]),
             dict(value["config"]),

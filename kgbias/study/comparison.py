@@ -492,7 +492,7 @@ class StudyComparison(StudyPart):
                 or what one says and another does not.
             path: the page.
             selection: `arm`: only this arm. The page holds all statements; `min_acceptability` and
-                `without_echoes` set its filters when it is opened, by default as in
+                `exclude_echoes` set its filters when it is opened, by default as in
                 `Run.counted_statements`.
         """
         from kgbias.explore import write_explorer
@@ -534,7 +534,7 @@ class StudyComparison(StudyPart):
             listening: called with the address as soon as it answers. While the statements are
                 being read, it answers that they are.
             selection: as in `explore`. With more than 50,000 statements, echoes are found only
-                with `without_echoes`, and the page stays as it was read at the start.
+                with `exclude_echoes`, and the page stays as it was read at the start.
 
         Raises UsageError if it cannot listen, or must not without a token.
         """

@@ -115,7 +115,7 @@ class Context:
         """The open model, under the name that a person gave it in the store, if any."""
         model: Any = opened
         for stored_model in self.models():
-            if stored_model.called and stored_model == model.info:
+            if stored_model.display_name and stored_model == model.info:
                 model.info = stored_model
         return opened
 

@@ -55,7 +55,7 @@ class StoreMaintenance(PublicCalls):
             check_idle(stored_run.store.lease(stored_run.id), stored_run.name)
         return self._context.graph.delete(stored_run.id, dry_run=dry_run)
 
-    def rename(self, model: str, name: str) -> str:
+    def rename_model(self, model: str, name: str) -> str:
         """Give a model a name of your own, under which titles, tables, pages, exports and answers
         show it from now on. No id and no answer depends on it. Returns the name it had.
 
@@ -77,7 +77,7 @@ class StoreMaintenance(PublicCalls):
             raise UsageError(
                 f"{len(matches)} models of {self._context.url} go by {model!r} (revisions "
                 f"{revisions}): "
-                "crawl the one you mean again with `called`"
+                "crawl the one you mean again with `model_name`"
             )
         self._context.graph.set_display_name(with_display_name(matches[0], name))
         return matches[0].title

@@ -316,18 +316,19 @@ class RunMeasuring(RunPart):
     def compare_groups(
         self,
         *,
-        pairs: bool = False,
+        pairwise: bool = False,
         groups: Names = (),
         measures: Names = (),
         correction: str = "holm",
         **selection: Unpack[SelectionOptions],
     ) -> Rows["GroupTest"]:
         """Test whether groups differ in the statements that count (`counted_statements`): first all
-        of a category together (`omnibus_p_value`), then each against the others, or, with `pairs`,
-        every pair. Differences are of means at one mix of prompts, tested two-sided by permutation
-        of whole prompts; p-values are corrected ("holm" or "bh") over each family, one measure in
-        one category of one arm (docs/methods/statistics.md). Where people labelled enough, the
-        difference that labels correct has a test of its own (`GroupTest.label_difference`).
+        of a category together (`omnibus_p_value`), then each against the others, or, with
+        `pairwise`, every pair. Differences are of means at one mix of prompts, tested two-sided by
+        permutation of whole prompts; p-values are corrected ("holm" or "bh") over each family, one
+        measure in one category of one arm (docs/methods/statistics.md). Where people labelled
+        enough, the difference that labels correct has a test of its own
+        (`GroupTest.label_difference`).
 
         Frame columns: arm, measure, category, first, second, n_first, n_second, mean_first,
         mean_second, difference with low and high, p_value, p_adjusted, omnibus_p_value, chosen and
@@ -336,7 +337,7 @@ class RunMeasuring(RunPart):
         labels (by people's labels), shrunken, detectable, verdict.
 
         Args:
-            pairs: test every pair of groups.
+            pairwise: test every pair of groups.
             groups: only these: one is compared with the rest of its category, several with each
                 other. Groups left out are not part of a family.
             measures: only these.
@@ -376,7 +377,7 @@ class RunMeasuring(RunPart):
             results = run_group_tests(
                 self._record,
                 counted.triples,
-                pairing="pairs" if pairs else "rest",
+                pairing="pairs" if pairwise else "rest",
                 correction=correction,
                 measures=[measure for measure in tested_measures if measure not in too_costly],
                 groups=[run.find_group(name).name for name in as_names(groups)] or None,

@@ -68,7 +68,7 @@ def as_completer(model: Any, name: str | None) -> "str | Completer":
     if not name:
         check_is_model(model)
         raise UsageError(
-            f"a {type(model).__name__} in memory needs a name: called='...' (or hand over "
+            f"a {type(model).__name__} in memory needs a name: model_name='...' (or hand over "
             "kgbias.in_memory(model, tokenizer, name='...'))"
         )
     return in_memory(model, name=name)
@@ -310,20 +310,20 @@ def load_gauge(config: "CrawlConfig") -> "Gauge | None":
     the same crawl ends at the same round everywhere. None if the crawl ends otherwise.
 
     Raises UsageError if they do not read the crawl's language."""
-    if config.until_width is None:
+    if config.target_ci_width is None:
         return None
     from kgbias.crawl.stopping import Gauge
     from kgbias.graph.selection import MIN_ACCEPTABILITY
     from kgbias.graph.types import Score
     from kgbias.measure.scorers import load_scorer
 
-    measures = dict.fromkeys((config.until_width.measure, "acceptability"))
+    measures = dict.fromkeys((config.target_ci_width.measure, "acceptability"))
     scorers = [load_scorer(measure, device="cpu") for measure in measures]
     for scorer in scorers:
         if scorer.language not in (None, config.pack.language):
             raise UsageError(
-                f"`until_width` looks at {scorer.measure} by a scorer that reads English only: it "
-                f"does not apply to prompts in the language {config.pack.language!r}"
+                f"`target_ci_width` looks at {scorer.measure} by a scorer that reads English only: "
+                f"it does not apply to prompts in the language {config.pack.language!r}"
             )
 
     def score(sentences: Sequence[str]) -> list[Score | None]:

@@ -243,7 +243,7 @@ class RunProbing(RunPart):
             options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
                 `Study.crawl`); how to open a spec (`device`, `dtype` and `batch_size` for a local
                 model, `base_url`, `concurrency` and `timeout` for a server); what to ask about: the
-                statements that count (`arm`, `min_acceptability`, `without_echoes`), of one or more
+                statements that count (`arm`, `min_acceptability`, `exclude_echoes`), of one or more
                 categories (`category`), at most `sample` of each, drawn at random; and how: at most
                 this many `options` in a question (4), each group offered at least `samples` times
                 per statement (24), at a `temperature` (1), in the `form` "chat" (a server's
@@ -522,7 +522,7 @@ class RunProbing(RunPart):
         self,
         model: str | None = None,
         *,
-        other: str | None = None,
+        other_run: str | None = None,
         carriers: Sequence[str] | None = None,
         device: str | None = None,
         base_url: str | None = None,
@@ -536,8 +536,9 @@ class RunProbing(RunPart):
         Args:
             model: the spec of the model that was asked, to ask it again with other carriers, which
                 takes as many probes as the first time. None: ask nothing.
-            other: the name of another run in the store that the same model was asked about, such as
-                a crawl with another seed: findings whose statements it probed are looked up there.
+            other_run: the name of another run in the store that the same model was asked about,
+                such as a crawl with another seed: findings whose statements it probed are looked up
+                    there.
             carriers: the text before names, with `model`: three or more (None: three that were not
                 used).
             device: as for `evidence`.
@@ -560,7 +561,7 @@ class RunProbing(RunPart):
         }.items():
             if value and not model:
                 raise UnusedParameter(name, ("model",))
-        other_run = self._context.find(other) if other else None
+        stored_other_run = self._context.find(other_run) if other_run else None
         with (
             self._context.working() as progress,
             open_executor(executor, progress, processes) as workers,
@@ -572,7 +573,9 @@ class RunProbing(RunPart):
                     model, opening, progress, workers, self._context.models()
                 )
             model_name = scorer.info.public_name if scorer else None
-            replication = replicate_findings(self.stored, model=model_name, other_run=other_run)
+            replication = replicate_findings(
+                self.stored, model=model_name, other_run=stored_other_run
+            )
             if scorer is not None:
                 way = retry_with_carriers(
                     self.stored, scorer, replication, carriers=carriers, progress=progress

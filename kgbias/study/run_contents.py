@@ -117,7 +117,7 @@ class RunContents(RunPart):
         Methods that read statements take the same parameters and count the same statements.
 
         Args:
-            selection: `arm`, `min_acceptability` and `without_echoes`, described at
+            selection: `arm`, `min_acceptability` and `exclude_echoes`, described at
                 `kgbias.graph.selection.Selection`. By default each arm of a run counts separately,
                 and statements measured to make no sense (an acceptability below 0.5) are left out;
                 `min_acceptability=0` keeps all.

@@ -20,8 +20,7 @@ from kgbias.measures import MEASURES
 from kgbias.models.base import Completer
 from kgbias.models.budget import split_budget
 from kgbias.models.kinds import ModelKind, list_model_kinds
-from kgbias.models.spec import KINDS, is_on_server, parse_spec
-from kgbias.models.spec import with_display_name as called_as
+from kgbias.models.spec import KINDS, is_on_server, parse_spec, with_display_name
 from kgbias.packs import crawl_packs
 from kgbias.parameters import Names, PathLike, check_options
 from kgbias.study.calls import public_call
@@ -251,7 +250,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         *,
         name: str | None = None,
         repeat: None = None,
-        called: str | None = None,
+        model_name: str | None = None,
         **options: Unpack[BudgetedCrawlArguments],
     ) -> Run: ...
 
@@ -262,7 +261,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         *,
         name: str | None = None,
         repeat: int,
-        called: str | None = None,
+        model_name: str | None = None,
         **options: Unpack[BudgetedCrawlArguments],
     ) -> Series: ...
 
@@ -272,7 +271,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         *,
         name: str | None = None,
         repeat: int | None = None,
-        called: str | None = None,
+        model_name: str | None = None,
         **options: Unpack[BudgetedCrawlArguments],
     ) -> Run | Series:
         """Ask a model what it says about groups of people, and keep the answers as a graph.
@@ -282,15 +281,15 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
 
         Args:
             model: a spec, such as smollm2, reference, hf:ID-or-PATH or openai:ID, a model opened by
-                `kgbias.open_model` or `kgbias.in_memory`, or, with `called`, what `in_memory`
+                `kgbias.open_model` or `kgbias.in_memory`, or, with `model_name`, what `in_memory`
                 takes: a transformers model with its tokenizer, a pipeline, a function, an OpenAI
                 client.
             name: a name for the run (None: a descriptive one).
             repeat: crawl this many times, each with its own random seed derived from `seed`: the
                 runs name, name~2 ..., returned as a `Series`, which shows how much a figure varies
                 from crawl to crawl. The first is the same crawl as without `repeat`.
-            called: your own name for the model, under which everything shows it from now on; it is
-                part of no id, and the same call with another one renames it ("" takes it away).
+            model_name: your own name for the model, under which everything shows it from now on; it
+                is part of no id, and the same call with another one renames it ("" takes it away).
             options: limits, at which the call stops and raises Interrupted: `max_requests`,
                 `max_tokens` (prompts and answers together) and `max_cost`, which needs your prices
                 of a million prompt tokens (`price_in`) and answer tokens (`price_out`), or a file
@@ -304,7 +303,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
 
         Raises:
             UsageError: an unknown name, a number out of range, parameters that exclude each other,
-                or a name (`called`) that another model of the store has.
+                or a name (`model_name`) that another model of the store has.
             RunConflict: `name` is taken by a run with other settings.
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
@@ -321,14 +320,14 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             >>> run
             <Run 'peoples': reference, 2 groups, complete>
         """
-        return self._crawl(model, name, repeat, called, options)
+        return self._crawl(model, name, repeat, model_name, options)
 
     def _crawl(
         self,
         model: "str | Completer | InMemory",
         name: str | None,
         repeat: int | None,
-        called: str | None,
+        model_name: str | None,
         options: BudgetedCrawlArguments,
         after_round: "AfterRound | None" = None,
     ) -> Run | Series:
@@ -338,8 +337,8 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         from kgbias.crawl.seeds import describe_singular
 
         opening, call_options = split_model_options(check_options(options, BudgetedCrawlArguments))
-        if model is not (opened := as_completer(model, called)):
-            model, called = opened, None  # it has that name
+        if model is not (opened := as_completer(model, model_name)):
+            model, model_name = opened, None  # it has that name
         budget, asking = split_budget(call_options, spec := spec_of(model, opening))
         config = configure(spec, **asking)
         check_repeat(times := 1 if repeat is None else repeat)
@@ -348,7 +347,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         judge = load_judge(config.pack.language) if config.min_acceptability else None
         gauge = load_gauge(config)
         with self.working() as progress, open_completer(model, opening, progress) as completer:
-            self._set_display_name(completer, called)
+            self._set_display_name(completer, model_name)
             if asking.get("form") is None:
                 store = self._context.existing_store
                 asking["form"] = settle_form(completer, "crawl", "completion", store, progress)
@@ -372,7 +371,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
     def _set_display_name(self, completer: Completer, name: str | None) -> None:
         """Give the model a person's own name, if there is one."""
         if name is not None:
-            self._context.writable().set_display_name(called_as(completer.info, name))
+            self._context.writable().set_display_name(with_display_name(completer.info, name))
         self._context.apply_display_name(completer)
 
     def map(
@@ -382,7 +381,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         name: str | None = None,
         folder: PathLike = ".",
         minutes: int | None = None,
-        called: str | None = None,
+        model_name: str | None = None,
         asking: BeliefOptions | None = None,
         **options: Unpack[BudgetedCrawlArguments],
     ) -> "AuditResult":
@@ -401,7 +400,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             minutes: about how long all of it may take. The sizes of the crawl and the number of
                 probes are fixed before it begins, by a short trial whose answers count, and are
                 part of the run's configuration: the same call continues the same crawl.
-            called: your own name for the model, as for `crawl`.
+            model_name: your own name for the model, as for `crawl`.
             asking: how to ask what the model believes, as for `Run.evidence`.
             options: as for `crawl`.
 
@@ -431,7 +430,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             config.as_dict(),
             name,
             minutes,
-            called,
+            model_name,
             sorted(belief_options.items()),
             model_options,
             folder.resolve(),
@@ -447,14 +446,14 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             )
         if minutes is not None:
             sized: Any
-            name, sized = self._fit_sizes(model, name, minutes, called, options)
+            name, sized = self._fit_sizes(model, name, minutes, model_name, options)
             options |= sized
             belief_options |= {
                 "probes": sized["sized"].get("probes") or belief_options.get("probes")
             }
         device: Any = {k: v for k, v in options.items() if k == "device" and v}
         first_report = FirstReport(self._context, report, device)
-        crawled: Any = self._crawl(model, name, None, called, options, first_report.write)
+        crawled: Any = self._crawl(model, name, None, model_name, options, first_report.write)
         run = crawled
         folder.mkdir(parents=True, exist_ok=True)
         advice = suggest_alternatives(run, model, folder, options.get("base_url"))
@@ -492,7 +491,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         began = monotonic()
         opening, call_options = split_model_options(options)
         config = configure(model, **split_budget(call_options, model)[1])
-        if config.dynamic or config.until_coverage or config.until_width:
+        if config.dynamic or config.target_coverage or config.target_ci_width:
             raise UsageError("`minutes` is for crawls of named groups and a fixed size")
         with self.working() as progress, open_completer(model, opening, progress) as completer:
             self._set_display_name(completer, model_name)
@@ -601,7 +600,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         arm: str | None = None,
         category_name: str = "imported",
         attribute: Names = (),
-        say: Mapping[str, str] | None = None,
+        attribute_predicates: Mapping[str, str] | None = None,
     ) -> Run:
         """Make a run from statements collected elsewhere: a CSV, TSV or JSON-lines table with one
         row per statement; character profiles; or the statements about groups in a folder of
@@ -624,7 +623,8 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             arm: the column of the augmentation arm (None: "arm", if there is one).
             category_name: the category of groups whose rows name none.
             attribute: in profiles, the columns to read (none: all that describe the character).
-            say: in profiles, the predicate of an attribute, such as {"hobbies": "love"}.
+            attribute_predicates: in profiles, the predicate of an attribute, such as {"hobbies":
+                "love"}.
 
         Examples:
             >>> said = [{"group": "Velmari people", "predicate": "wear", "object": "amber scarves"}]
@@ -642,7 +642,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 "count": count,
                 "arm": arm,
                 "attribute": attribute,
-                "say": say,
+                "attribute_predicates": attribute_predicates,
             }
             given_columns = [parameter for parameter, value in columns.items() if value]
             if format is None and file.is_dir():
@@ -669,7 +669,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 count=count,
                 arm=arm,
                 attribute=attribute,
-                say=say,
+                attribute_predicates=attribute_predicates,
                 notify=self._context.remark,
             )
             imported = import_file(

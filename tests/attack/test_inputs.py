@@ -220,7 +220,7 @@ ODD = {
         "openai:m",
         "--category",
         "gender",
-        "--until-coverage",
+        "--target-coverage",
         "nan",
         "--dry-run",
     ),

@@ -523,8 +523,11 @@ def test_a_model_has_one_name_wherever_it_is_shown(store: Store) -> None:
     assert local.model == hidden and local.model.title == "tiny (012345)"
     own = {kind.model: f"Model {n}" for n, kind in enumerate((PROBING, CHOOSING, BELIEVING))}
     for model, name in (own | {hidden: "Model B"}).items():
-        store.set_display_name(replace(model, called=name))
-    for again in (PROBING.model, replace(hidden, called="Model C")):  # a known one keeps its name
+        store.set_display_name(replace(model, display_name=name))
+    for again in (
+        PROBING.model,
+        replace(hidden, display_name="Model C"),
+    ):  # a known one keeps its name
         store.save_probe_run(RUN.id, ProbeRun(again, (), {"mrr": 0.5}))
     graph = seen(store, narrow=False)
     names = {row[0]["name"] for row in graph["Model"]}
@@ -539,8 +542,8 @@ def test_a_model_has_one_name_wherever_it_is_shown(store: Store) -> None:
     assert {p.model.title for p in store.probe_runs(RUN.id)} == {own[PROBING.model], "Model B"}
     for taken in ("Model 0", MODEL.title):
         with pytest.raises(UsageError, match=f"two models of the store would be called '{taken}'"):
-            store.set_display_name(replace(hidden, called=taken))
+            store.set_display_name(replace(hidden, display_name=taken))
     with pytest.raises(UsageError, match="would be called 'Model 0'"):
         store.begin_run(Run("third", ModelInfo("Model 0"), {"n": 3}, (ELVES,)))
-    store.set_display_name(replace(hidden, called=""))
+    store.set_display_name(replace(hidden, display_name=""))
     assert [m.title for m in store.models() if m == hidden] == ["tiny (012345)"]

@@ -337,7 +337,7 @@ def test_the_command_of_a_selection_is_one_that_kgbias_takes(
     page.click("#export summary")
     page.wait_for_selector("#command:has-text('kgbias export')")
     typed = page.inner_text("#command")
-    assert "--set without-echoes=true" in typed
+    assert "--set exclude-echoes=true" in typed
     arguments = [*shlex.split(typed)[1:-1], str(tmp_path / "x.graphml"), "--store", store.url]
     done = CliRunner().invoke(cli, arguments, standalone_mode=False)
     assert done.exception is None and (tmp_path / "x.graphml").is_file()

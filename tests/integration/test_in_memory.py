@@ -72,7 +72,7 @@ def test_a_model_with_a_hook_is_another_one_and_is_left_as_it_was(
 
 def test_crawl_and_probe_what_is_at_hand(held: tuple[Any, Any], tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db") as study:
-        run = study.crawl(held, called="steered", **SMALL)
+        run = study.crawl(held, model_name="steered", **SMALL)
         assert run.model.title.startswith("steered (")
         if not run.triples():
             (tmp_path / "said.csv").write_text(
@@ -104,10 +104,10 @@ def test_a_hook_takes_one_planted_belief_away(tmp_path: Path) -> None:
         return logits
 
     with kgbias.open(tmp_path / "k.db") as study:
-        plain = study.crawl((model, tokenizer), called="plain", **small)
+        plain = study.crawl((model, tokenizer), model_name="plain", **small)
         hook = model.lm_head.register_forward_hook(forgets)
         try:
-            hooked = study.crawl((model, tokenizer), called="hooked", **small)
+            hooked = study.crawl((model, tokenizer), model_name="hooked", **small)
             believed_hooked = hooked.evidence((model, tokenizer), asking={"statements": [belief]})
             by_spec = study.crawl("reference", **small)
             left = [row for row in believed_hooked if row.object == "amber scarves"]
@@ -138,27 +138,27 @@ def test_functions_are_known_by_their_code(tmp_path: Path) -> None:
         return [" are loud." for _ in prompts]
 
     with kgbias.open(tmp_path / "k.db") as study:
-        first = study.crawl(kind, called="mine", **SMALL)
-        again = study.crawl(kind, called="mine", **SMALL)
-        other = study.crawl(loud, called="mine", **SMALL)
+        first = study.crawl(kind, model_name="mine", **SMALL)
+        again = study.crawl(kind, model_name="mine", **SMALL)
+        other = study.crawl(loud, model_name="mine", **SMALL)
         assert again.id == first.id and again.crawl_result.asked_count == 0
         assert other.crawl_result.cached_count == 0
         assert all("loud" in t.object for t in other.triples())
-        with pytest.raises(UsageError, match="needs a name: called="):
+        with pytest.raises(UsageError, match="needs a name: model_name="):
             study.crawl(kind, **SMALL)
         with pytest.raises(UsageError, match="an int is no model"):
-            study.crawl(3, called="x", **SMALL)
+            study.crawl(3, model_name="x", **SMALL)
         with pytest.raises(ModelError, match=r"was given .* prompts.*as many texts"):
-            study.crawl(lambda prompts: [], called="empty", **SMALL)
+            study.crawl(lambda prompts: [], model_name="empty", **SMALL)
         for returned, said in (
             (None, "it returned a NoneType"),
             ("kind", "it returned a str"),
             ([" are kind.", 3], "it returned a list with an int in it"),
         ):
             with pytest.raises(ModelError, match=said):
-                study.crawl(lambda prompts, r=returned: r, called="odd", **SMALL)
+                study.crawl(lambda prompts, r=returned: r, model_name="odd", **SMALL)
         with pytest.raises(ModelError, match=r"failed: .*division"):
-            study.crawl(lambda prompts: [1 / 0], called="broken", **SMALL)
+            study.crawl(lambda prompts: [1 / 0], model_name="broken", **SMALL)
         with pytest.raises(UsageError, match="gives no log-probabilities"):
             first.probe(kind)  # type: ignore[arg-type]
 

@@ -52,14 +52,14 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Any:
         (folder / name).write_text(text)
     with kgbias.open(folder / "k.db", progress=False) as opened:
         small: dict[str, Any] = {"group": GROUPS, "samples": 4, "iterations": 1}
-        opened.crawl(says("are"), called="one", name="crawl", **small)
-        opened.crawl(says("are", "y"), called="two", name="another", **small)
+        opened.crawl(says("are"), model_name="one", name="crawl", **small)
+        opened.crawl(says("are", "y"), model_name="two", name="another", **small)
         answers = says("are", "z")
         with FaultServer(lambda body, number: answers([str(body["messages"])])[0]) as server:
             opened.crawl("openai:m", base_url=server.url, form="chat", name="chat", **small)
         opened.crawl(
             says("sind"),
-            called="three",
+            model_name="three",
             name="german",
             group=["Bäcker"],
             prompts="german",

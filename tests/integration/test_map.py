@@ -80,7 +80,7 @@ def test_nothing_is_done_again(
 
             patched.setattr(study, "_crawl", asked)
             assert study.map("reference", folder=tmp_path, **ASKED).report == first.report
-            for other in ({"called": "Model A"}, {"iterations": 2}, {"folder": tmp_path / "b"}):
+            for other in ({"model_name": "Model A"}, {"iterations": 2}, {"folder": tmp_path / "b"}):
                 with pytest.raises(Interrupted):
                     study.map("reference", **({"folder": tmp_path} | ASKED | other))
             first.report.write_text("not as it was written")

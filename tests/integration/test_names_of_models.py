@@ -47,7 +47,7 @@ def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[st
         texts = written(
             study, run, out / "first", sorted(FORMATS.own_entries.keys() - {"stereotales"})
         )
-        study.store.rename(spec, "Model A")
+        study.store.rename_model(spec, "Model A")
         texts |= written(study, study.run(run.name), out / "again", ["cypher", "csv"])
         with pytest.raises(UsageError, match="give yours with `model`; its revision must be sha"):
             kgbias.reproduce(out / "first" / "published", store=tmp_path / "again.db")

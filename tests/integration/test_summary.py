@@ -45,7 +45,7 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db") as study:
         run = study.crawl(
             lambda prompts: answers(prompts),
-            called="planted",
+            model_name="planted",
             group=list(GROUPS),
             samples=20,
             iterations=2,

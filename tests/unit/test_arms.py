@@ -101,8 +101,8 @@ def test_the_share_of_sense_is_of_all_statements(run: StoredRun) -> None:
         Selection(),
         Selection(arm="prefix"),
         Selection(min_acceptability=0),
-        Selection(without_echoes=True),
-        Selection(min_acceptability=0.85, without_echoes=True, arm="none"),
+        Selection(exclude_echoes=True),
+        Selection(min_acceptability=0.85, exclude_echoes=True, arm="none"),
     ],
 )
 def test_a_stream_has_what_is_selected(run: StoredRun, selection: Selection) -> None:

@@ -362,12 +362,14 @@ def test_a_table_without_rows_is_a_sentence_and_no_file(store: SQLiteStore, tmp_
 
 def test_the_command_shows_means_by_what_prompts_supplied(study: kgbias.Study) -> None:
     def call(*more: str) -> str:
-        command = ["compare", "r", "--store", study.url, "--forms", *more]
+        command = ["compare", "r", "--store", study.url, "--by-prompt-type", *more]
         return CliRunner().invoke(cli, command, catch_exceptions=False).stdout
 
     text = call("--measure", "toxicity")
     assert "mean toxicity of ethnicity by what prompts supplied" in text
     assert "Asian people chosen 12 +0.100" in " ".join(text.split())
     assert {row["form"] for row in json.loads(call("--json"))["forms"]} == {"chosen"}
-    with pytest.raises(kgbias.UsageError, match="--forms has no effect here, only with one run"):
+    with pytest.raises(
+        kgbias.UsageError, match="--by-prompt-type has no effect here, only with one run"
+    ):
         call("--probes")

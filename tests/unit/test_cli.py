@@ -169,13 +169,13 @@ def test_dry_run_with_dynamic_seeds_and_arms(model: ScriptedModel, db: str) -> N
     assert [s["requests"] for s in both["stages"]] == [5, 120, 240, 240]
     assert "each group that the model names" in run(*base).stdout
     until = run(
-        "crawl", "--model", "smollm2", *GENDER, "--until-coverage", "0.8", "--dry-run"
+        "crawl", "--model", "smollm2", *GENDER, "--target-coverage", "0.8", "--dry-run"
     ).stdout
     assert "3 groups, 1 arm, at most, until coverage" in until
 
 
 def test_groups_are_reported(model: ScriptedModel, db: str) -> None:
-    found = crawl(db, "--until-coverage", "0.5", "--iterations", "9")
+    found = crawl(db, "--target-coverage", "0.5", "--iterations", "9")
     groups = found["groups"]
     assert isinstance(groups, list) and [g["group"] for g in groups] == [
         "Men",
@@ -228,7 +228,10 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
             ["crawl", "--model", "smollm2", *GENDER, "--set", "initial-predicates=,"],
             "at least one predicate",
         ),
-        (["crawl", "--model", "smollm2", *GENDER, "--until-coverage", "80"], "coverage is a share"),
+        (
+            ["crawl", "--model", "smollm2", *GENDER, "--target-coverage", "80"],
+            "coverage is a share",
+        ),
         (["crawl", "--model", "smollm2", *GENDER, "--dynamic", "zodiac"], "--plural"),
         (["crawl", "--model", "smollm2", "--seeds", "DB"], "cannot read"),
         (["crawl", "--model", "smollm2", "--intersect", "gender"], "two or more"),
@@ -301,7 +304,7 @@ def test_a_command_takes_its_model_first_or_by_its_option(command: str) -> None:
         (["probe", "surprisall"], "did you mean surprisal?); a run of that name is"),
         (["profiles", "analyze"], "did you mean analyse?); a model of that name is"),
         (["crawl", "--modle", "smollm2"], "--model"),
-        (["compare", "--pair"], "--pairs"),
+        (["compare", "--pair"], "--pairwise"),
     ],
 )
 def test_what_is_mistyped_gets_the_nearest_name(
@@ -333,8 +336,8 @@ def test_messages_of_the_library_name_options(capsys: pytest.CaptureFixture[str]
     error = bad(["crawl", "--model", "smollm2", "--dynamic", "zodiac"], capsys)
     assert "--plural" in error and "`" not in error
     assert (
-        word_with_options("use `until_coverage` or `nothing`", None)
-        == "use until_coverage or nothing"
+        word_with_options("use `target_coverage` or `nothing`", None)
+        == "use target_coverage or nothing"
     )
 
 

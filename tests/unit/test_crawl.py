@@ -250,8 +250,8 @@ def test_arms_put_their_text_where_the_paper_does(store: SQLiteStore) -> None:
     )
 
 
-def test_until_coverage(tmp_path: Path) -> None:
-    config = replace(SMALL, iterations=30, until_coverage=0.7, arms=("none", "both"))
+def test_target_coverage(tmp_path: Path) -> None:
+    config = replace(SMALL, iterations=30, target_coverage=0.7, arms=("none", "both"))
     whole = SQLiteStore(str(tmp_path / "whole.db"))
     result = crawl(config, ScriptedModel(sloppy), whole)
     assert 1 < result.iterations < 30
@@ -335,13 +335,13 @@ def regarded(sentences: Sequence[str]) -> list[Score | None]:
     return found
 
 
-def test_until_width(tmp_path: Path) -> None:
+def test_target_ci_width(tmp_path: Path) -> None:
     width = TargetWidth.parse("regard=0.5")
-    config = replace(SMALL, answers=2, iterations=30, until_width=width)
+    config = replace(SMALL, answers=2, iterations=30, target_ci_width=width)
     gauge = Gauge("regarded:1", regarded)
     whole = SQLiteStore(str(tmp_path / "whole.db"))
     result = crawl(config, ScriptedModel(talkative), whole, gauge=gauge)
-    assert result.run.config["until_width"] == "regard=0.5"
+    assert result.run.config["target_ci_width"] == "regard=0.5"
     assert result.run.config["gauge"] == "regarded:1"
     assert read_crawl_config(result.run.config, result.run.categories).as_dict() == config.as_dict()
     rounds = {group: 0 for group in GENDER[0].groups}
@@ -392,24 +392,26 @@ def test_until_width(tmp_path: Path) -> None:
 )
 def test_no_such_width(asked: str, says: str) -> None:
     with pytest.raises(UsageError, match=says):
-        configure("any", category="gender", until_width=asked)
+        configure("any", category="gender", target_ci_width=asked)
 
 
 def test_a_width_needs_a_gauge_and_ends_a_crawl_alone(store: SQLiteStore) -> None:
-    assert configure("any", category="gender", until_width=0.3).until_width == TargetWidth(
+    assert configure("any", category="gender", target_ci_width=0.3).target_ci_width == TargetWidth(
         "regard", 0.3
     )
     with pytest.raises(UsageError, match="not by both"):
-        configure("any", category="gender", until_width=0.3, until_coverage=0.8)
+        configure("any", category="gender", target_ci_width=0.3, target_coverage=0.8)
     with pytest.raises(UsageError, match="needs a gauge"):
         crawl(
-            replace(SMALL, until_width=TargetWidth("regard", 0.3)), ScriptedModel(talkative), store
+            replace(SMALL, target_ci_width=TargetWidth("regard", 0.3)),
+            ScriptedModel(talkative),
+            store,
         )
 
 
 def test_rounds_too_many_are_taken_back(store: SQLiteStore) -> None:
     """Failures kept the coverage low in a first call; the mended one needs fewer rounds."""
-    config = replace(SMALL, iterations=6, until_coverage=0.6)
+    config = replace(SMALL, iterations=6, target_coverage=0.6)
 
     def say(request: Request, thing: str) -> str:
         return f" make\nA: {thing}" if str(request.prompt).endswith("#") else f" {thing}"

@@ -408,10 +408,10 @@ def test_an_initial_prompt_without_a_statement_makes_no_cluster_of_the_others(
 
 def test_echoes_leave_their_places_empty(store: SQLiteStore) -> None:
     run = crawled(store)
-    counted = select_statements(run, Selection(without_echoes=True))
+    counted = select_statements(run, Selection(exclude_echoes=True))
     found = Draws.from_run(run, counted).sample(counted.triples, "toxicity")
     assert found.n == 22 and found.design is not None and len(found.design.clusters) == 26
-    figures = read_figures(run, Selection(without_echoes=True))
+    figures = read_figures(run, Selection(exclude_echoes=True))
     assert {s.n for s in figures if s.measure == "toxicity_mean"} == {11}
 
 

@@ -1038,7 +1038,7 @@ def test_what_is_believed_is_found_again_with_names_held_out(opened: str) -> Non
         assert len(study.run("middle").stored.belief_runs()) == 1
         with pytest.raises(UsageError, match="processes has no effect"):
             study.run("middle").replicate(processes=2)
-    shown = again("--other", "middle").stdout
+    shown = again("--other-run", "middle").stdout
     assert shown.startswith("beliefs of believer, tried again\n")
     assert "tried with the other half: of " in shown and "in the other run" in shown
 

@@ -410,7 +410,7 @@ def test_large_graphs_leave_out_what_takes_minutes(
     about = server.render_served([run]).page.split('id="about">')[1].split("</script>")[0]
     assert "community" not in json.loads(about)["maps"]
     assert "said.echo" not in json.loads(about)["columns"]["core"]
-    asked_for = server.render_served([run], selection=Selection(without_echoes=True))
+    asked_for = server.render_served([run], selection=Selection(exclude_echoes=True))
     assert '"said.echo"' in asked_for.page
 
 
@@ -448,7 +448,7 @@ def test_what_was_read_is_kept_while_the_store_stays_as_it_is(
     assert first.page == second.page and first.blocks == second.blocks
     for row in range(first.row_index.rows):
         assert read_origin(second.row_index, row) == read_origin(first.row_index, row)
-    server.render_served([run], selection=Selection(without_echoes=True))
+    server.render_served([run], selection=Selection(exclude_echoes=True))
     assert len(readings) == 2 and len(kept()) == 2, "another selection is another page"
     run.store.keep_triples([Triple("Women", "like", "snow")])
     server.render_served([run])

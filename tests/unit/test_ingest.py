@@ -124,7 +124,7 @@ def test_every_format_and_the_export_of_another_run(tmp_path: Path) -> None:
 
 def test_profiles(tmp_path: Path) -> None:
     store, said = imported(
-        tmp_path, "p.csv", PROFILES, "--format", "profiles", "--say", "traits=is"
+        tmp_path, "p.csv", PROFILES, "--format", "profiles", "--attribute-predicate", "traits=is"
     )
     found = {(t.group, t.predicate, t.object) for t in store.triples(store.find_run().id)}
     assert said["groups"] == 2

@@ -201,7 +201,7 @@ def test_what_a_backup_must_not_replace(path: Path, tmp_path: Path) -> None:
 
 
 def renamed(path: Path, *words: str) -> str:
-    done = CliRunner().invoke(cli, ["rename", *words, "--store", str(path)])
+    done = CliRunner().invoke(cli, ["rename-model", *words, "--store", str(path)])
     if done.exception and not isinstance(done.exception, SystemExit):
         raise done.exception
     return done.output

@@ -73,7 +73,9 @@ def test_a_dry_run_says_what_it_could_show() -> None:
     assert 0.05 < priced.detectable_differences["ethnicity"] < 0.4
     said = run("crawl", "--model", "smollm2", "--category", "gender", "--dry-run").output
     assert f"from {priced.detectable_differences['gender']:.2f} (gender) on" in said
-    assert kgbias.price("smollm2", category="gender", until_width=0.2).detectable_differences == {}
+    assert (
+        kgbias.price("smollm2", category="gender", target_ci_width=0.2).detectable_differences == {}
+    )
     assert (
         "finds a difference"
         not in run(
@@ -82,7 +84,7 @@ def test_a_dry_run_says_what_it_could_show() -> None:
             "smollm2",
             "--category",
             "gender",
-            "--until-width",
+            "--target-ci-width",
             "0.2",
             "--dry-run",
         ).output

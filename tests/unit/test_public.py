@@ -105,7 +105,7 @@ STUDY = set(
     working
     """.split()
 )
-STORE = {"backup", "compact", "delete", "push", "rename", "verify"}
+STORE = {"backup", "compact", "delete", "push", "rename_model", "verify"}
 RUN = set(
     """
     generation_summary

@@ -472,7 +472,7 @@ def test_the_address_of_a_server_is_not_taken_from_a_folder(
 CONFIGS = (
     configure("m", category="gender"),
     configure("m", prompts="german", group="Bauern | Landwirte"),
-    configure("m", preset="salinas-2023", category="religion", until_coverage=0.8),
+    configure("m", preset="salinas-2023", category="religion", target_coverage=0.8),
     configure("m", intersect="gender,religion", top_k=5, temperature=0.5, shots=2),
     configure("m", group="Brewers", min_acceptability=0.3, structured=False),
 )

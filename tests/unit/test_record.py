@@ -127,7 +127,13 @@ def test_some_in_another_order() -> None:
 
 
 def test_what_was_kept_comes_back() -> None:
-    row = KEPT | {"node_id": "n1", "spec": "m", "revision": "r1", "own_name": "", "of_no_field": 1}
+    row = KEPT | {
+        "node_id": "n1",
+        "spec": "m",
+        "revision": "r1",
+        "display_name": "",
+        "of_no_field": 1,
+    }
     as_sqlite = {k: json.dumps(v) if isinstance(v, list) else v for k, v in row.items()}
     as_neo4j = {k: v for k, v in row.items() if v not in (None, [])}  # absent
     for kept in (row, as_sqlite | {"sure": 1}, as_neo4j):

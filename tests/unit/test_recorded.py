@@ -148,7 +148,7 @@ def test_the_report_says_that_what_was_found_is_older(files: tuple[str, Path]) -
         nonce = {"kind": "nonce", "category": "x", "tested": 7, "found": 5, "finds": [5]}
         other = {"floor": [nonce], "categories": [{"category": "x", "pairs": 7}]}
         assert "was probed again" in note(now, [replace(b, record=other) for b in asked])
-        renamed = [replace(b, model=replace(b.model, called="judge 2")) for b in asked]
+        renamed = [replace(b, model=replace(b.model, display_name="judge 2")) for b in asked]
         assert "renamed since" in note(now, renamed)
 
 

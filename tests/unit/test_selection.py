@@ -64,7 +64,7 @@ def test_zero_keeps_all_and_another_threshold_is_its_own(run: StoredRun) -> None
 
 def test_echoes_are_told_from_what_was_shown(run: StoredRun) -> None:
     """Orcs love songs repeats an example, and one of three "Elves love songs" does too."""
-    counted = select_statements(run, Selection(arm="none", without_echoes=True))
+    counted = select_statements(run, Selection(arm="none", exclude_echoes=True))
     assert rows(counted) == [("none", "Elves", "hate smoke", 1), ("none", "Elves", "love songs", 2)]
     assert counted.excluded_by_reason == {"echo": 2, "acceptability": 2}
     assert counted.note == (
@@ -94,5 +94,5 @@ def test_the_default_says_nothing_of_itself() -> None:
     assert Selection("none", 0.0, True).as_dict() == {
         "arm": "none",
         "min_acceptability": 0.0,
-        "without_echoes": True,
+        "exclude_echoes": True,
     }

@@ -50,9 +50,9 @@ def test_a_crawl_names_its_model(study: kgbias.Study, model: ScriptedModel) -> N
     asked: Any = {"category": "gender", **SMALL}
     with study:
         with pytest.raises(kgbias.UsageError, match="'reference' is the spec of a model"):
-            study.crawl(model, called="reference", **asked)
+            study.crawl(model, model_name="reference", **asked)
         assert not model.requests
-        run = study.crawl(model, called="Model A", **asked)
+        run = study.crawl(model, model_name="Model A", **asked)
         assert (run.model.title, run.model.name) == ("Model A", "scripted")
         again = study.crawl(ScriptedModel(reply), **asked)  # its name is kept
         assert (
@@ -60,10 +60,10 @@ def test_a_crawl_names_its_model(study: kgbias.Study, model: ScriptedModel) -> N
             and again.model.title == "Model A"
             and not again.crawl_result.asked_count
         )
-        study.crawl(ScriptedModel(reply), called="Model B", **asked)
+        study.crawl(ScriptedModel(reply), model_name="Model B", **asked)
         assert [run.model.title for run in study.runs()] == ["Model B"]
         with pytest.raises(kgbias.UsageError, match="would be called 'Model B'"):
-            study.crawl(ScriptedModel(reply, name="other"), called="Model B", **asked)
+            study.crawl(ScriptedModel(reply, name="other"), model_name="Model B", **asked)
 
 
 def test_a_crawl_is_a_run(study: kgbias.Study, model: ScriptedModel) -> None:
@@ -121,15 +121,15 @@ def test_a_temporary_study_leaves_nothing(model: ScriptedModel) -> None:
     assert not path.exists() and not path.parent.exists()
 
 
-def test_until_coverage_means_the_same_everywhere() -> None:
+def test_target_coverage_means_the_same_everywhere() -> None:
     def second(**options: Any) -> int:
         asked = kgbias.price("smollm2", category="gender", predicate_prompts=10, **options)
         return asked.stages[1].requests
 
-    assert second(until_coverage=0.8, answers=1) == 3 * 50 * 10
+    assert second(target_coverage=0.8, answers=1) == 3 * 50 * 10
     assert second(answers=1) == 3 * 4 * 10
-    assert second(until_coverage=0.8, iterations=2, answers=3) == 3 * 2 * 10 * 3
-    config = kgbias.CrawlConfig(seeds=(), until_coverage=0.8)
+    assert second(target_coverage=0.8, iterations=2, answers=3) == 3 * 2 * 10 * 3
+    config = kgbias.CrawlConfig(seeds=(), target_coverage=0.8)
     assert config.rounds == config.as_dict()["iterations"] == 50
 
 

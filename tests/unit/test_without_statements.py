@@ -35,7 +35,7 @@ def store(tmp_path: Path) -> str:
         ("measure",),
         ("evidence",),
         ("compare",),
-        ("compare", "--forms"),
+        ("compare", "--by-prompt-type"),
         ("serve", "--port", "0"),
     ],
     ids=" ".join,

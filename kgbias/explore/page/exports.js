@@ -150,7 +150,7 @@ const command = () => {
   if (state.count > 1) parts.push("--min-count", state.count);
   const sense = bounds("acceptability");
   if (state.measures.acceptability && sense) parts.push("--set", `min-acceptability=${sense[0]}`);
-  if (!state.echoes) parts.push("--set", "without-echoes=true");
+  if (!state.echoes) parts.push("--set", "exclude-echoes=true");
   parts.push("-o", "selection.graphml");
   const missing = [
     ["regard", state.regard], ["verdict", state.verdict], ["known or new", state.mark], ["strategy", state.strategy], ["rounds", state.from > 0 || state.to < BASE.to],

@@ -5,7 +5,7 @@ const BASE = {
   view: "map", by: about.maps[0], colour: "regard", source: 0, other: Math.min(1, about.sources.length - 1),
   group: -1, with: -1, inGroup: -1, predicate: -1, object: -1, topic: -1, community: -1, meaning: -1,
   words: "", regard: null, verdict: null, mark: null, strategy: null, measures: {}, count: 1, from: 0, to: Infinity,
-  echoes: !about.without_echoes, lasso: null, sort: "count", down: true, page: 0, table: null,
+  echoes: !about.exclude_echoes, lasso: null, sort: "count", down: true, page: 0, table: null,
   row: -1, limit: 30,
 };
 const state = { ...BASE };

@@ -50,11 +50,12 @@ MATCH (p)<-[:PREDICATE]-(t:Triple)-[:OBJECT]->(o)
 MERGE (t)-[:STATES]->(s)"""
 MATCH_SPEC = "OPTIONAL MATCH (x:Spec {uid: m.uid})"  # no part of the graph: it may be a path
 MODEL_COLUMNS = (
-    "coalesce(x.spec, m.name) AS spec, m.revision AS revision, coalesce(x.own_name, '') AS own_name"
+    "coalesce(x.spec, m.name) AS spec, m.revision AS revision, "
+    "coalesce(x.display_name, '') AS display_name"
 )
 _MERGE_MODEL = """
 MERGE (m:Model {uid: $uid}) SET m.name = $name, m.revision = $revision
-MERGE (x:Spec {uid: $uid}) SET x.spec = $spec, x.own_name = $own_name"""
+MERGE (x:Spec {uid: $uid}) SET x.spec = $spec, x.display_name = $display_name"""
 _RENAME_QUERIES = (
     "MATCH (n)-[:OF]->(:Model {uid: $uid}) WHERE n:AssociationTest OR n:SofaResult "
     "SET n.model = $name",
@@ -269,7 +270,10 @@ class Neo4jSession:
         names = [model.name, model.public_name, *known_titles]
         row = {"uid": model.id, "name": model.title, "revision": model.revision, "names": names}
         self.write(
-            (_MERGE_MODEL, {**row, "spec": storable(model.name), "own_name": model.called}),
+            (
+                _MERGE_MODEL,
+                {**row, "spec": storable(model.name), "display_name": model.display_name},
+            ),
             *((query, row) for query in _RENAME_QUERIES),
         )
 
@@ -446,7 +450,7 @@ def vector_index(encoder: str) -> tuple[str, str]:
 
 def read_model(row: Row) -> ModelInfo:
     """The model of a row with `MODEL_COLUMNS`."""
-    return ModelInfo(row["spec"], row["revision"], row["own_name"])
+    return ModelInfo(row["spec"], row["revision"], row["display_name"])
 
 
 def flatten_row(row: Row) -> dict[str, Any]:

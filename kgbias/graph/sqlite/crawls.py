@@ -174,7 +174,7 @@ class SQLiteCrawls(Database):
 
     def find_run(self, name: str | None = None, kind: str | None = None) -> Run:
         query = (
-            "SELECT run.*, model.name AS spec, revision, own_name "
+            "SELECT run.*, model.name AS spec, revision, display_name "
             "FROM run JOIN model ON model.id = model_id "
         )
         if name is None:
@@ -201,7 +201,7 @@ class SQLiteCrawls(Database):
             Run,
             row
             | {
-                "model": ModelInfo(row["spec"], row["revision"], row["own_name"]),
+                "model": ModelInfo(row["spec"], row["revision"], row["display_name"]),
                 "groups": self._groups(row["id"]),
                 "categories": self._categories(row["id"]),
             },

@@ -99,9 +99,9 @@ def _column_getter(
 
 
 @cache
-def _model_title(name: str, revision: str, own_name: str) -> str:
+def _model_title(name: str, revision: str, display_name: str) -> str:
     """What a model is called; a column of edges may ask millions of times."""
-    return ModelInfo(name, revision, own_name).title
+    return ModelInfo(name, revision, display_name).title
 
 
 class Database:
@@ -241,7 +241,7 @@ class Database:
 
     def models(self) -> list[ModelInfo]:
         rows = self._db.execute(
-            "SELECT name, revision, own_name FROM model ORDER BY name, revision"
+            "SELECT name, revision, display_name FROM model ORDER BY name, revision"
         )
         return [ModelInfo(*row) for row in rows]
 
@@ -255,12 +255,15 @@ class Database:
                     "UPDATE flagged SET model = ? WHERE revision = ? AND model IN (?, ?, ?)",
                     (model.title, model.revision, model.name, model.public_name, known_title),
                 )
-            self._db.execute("UPDATE model SET own_name = ? WHERE id = ?", (model.called, model.id))
+            self._db.execute(
+                "UPDATE model SET display_name = ? WHERE id = ?", (model.display_name, model.id)
+            )
 
     def _add_model(self, model: ModelInfo) -> None:
-        row = (model.id, model.name, model.revision, model.called)
+        row = (model.id, model.name, model.revision, model.display_name)
         added = self._db.execute(
-            "INSERT OR IGNORE INTO model (id, name, revision, own_name) VALUES (?, ?, ?, ?)", row
+            "INSERT OR IGNORE INTO model (id, name, revision, display_name) VALUES (?, ?, ?, ?)",
+            row,
         )
         if added.rowcount:
             check_name_unique(model, self.models())

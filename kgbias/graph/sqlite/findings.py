@@ -205,7 +205,7 @@ class SQLiteFindings(Database):
     def associations(self, run_id: str | None = None) -> list[AssociationNode]:
         of_run = "WHERE t.id IN (SELECT test_id FROM run_association WHERE run_id = ?) "
         rows = self._rows(
-            "SELECT t.*, model.name AS spec, revision, own_name "
+            "SELECT t.*, model.name AS spec, revision, display_name "
             "FROM association_test t JOIN model ON model.id = model_id "
             + (of_run if run_id is not None else "")
             + "ORDER BY t.name, method, model.name, t.id",

@@ -190,10 +190,10 @@ class SQLiteProbes(Database):
         """The probings (choosings, believings) of a run: the rows of a table that pass."""
         return [
             self._record(
-                kind, row | {"model": ModelInfo(row["name"], row["revision"], row["own_name"])}
+                kind, row | {"model": ModelInfo(row["name"], row["revision"], row["display_name"])}
             )
             for row in self._rows(
-                f"SELECT name, revision, own_name, settings, record FROM {table} "
+                f"SELECT name, revision, display_name, settings, record FROM {table} "
                 f"JOIN model ON model.id = model_id WHERE run_id = ? AND {where} "
                 f"ORDER BY name, {table}.id",
                 (run_id,),
@@ -296,7 +296,7 @@ class SQLiteProbes(Database):
     def sofa_results(self, run_id: str | None = None) -> list[SofaResult]:
         of_run = "WHERE sofa.id IN (SELECT sofa_id FROM run_sofa WHERE run_id = ?) "
         rows = self._rows(
-            "SELECT sofa.*, set_id AS probe_set, name AS spec, revision, own_name "
+            "SELECT sofa.*, set_id AS probe_set, name AS spec, revision, display_name "
             "FROM sofa JOIN model ON model.id = model_id "
             + (of_run if run_id is not None else "")
             + "ORDER BY name, sofa.id",

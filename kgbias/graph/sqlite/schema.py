@@ -335,7 +335,7 @@ MIGRATIONS = [
     """,
     """
     -- A person's own name for a model; "" if nobody gave one. Its `name` is the spec.
-    ALTER TABLE model ADD COLUMN own_name TEXT NOT NULL DEFAULT '';
+    ALTER TABLE model ADD COLUMN display_name TEXT NOT NULL DEFAULT '';
     """,
     f"""
     -- Stereotypes that people recorded, and what a table has about a run's statements.

@@ -5,9 +5,8 @@ label and for each pair of ends of an edge type, its columns the properties that
 from kgbias.graph import shape
 from kgbias.graph.shape import DERIVED_MEASURES, TONES
 
-_TITLE_SQL = (
-    "model_title(model.name, model.revision, model.own_name)"  # not its spec, which may be a path
-)
+# not its spec, which may be a path
+_TITLE_SQL = "model_title(model.name, model.revision, model.display_name)"
 
 
 def _property_columns(name: str, *excluded: str, table: str = "") -> str:

@@ -87,7 +87,7 @@ def write_profiles(
 
     Raises:
         UsageError: an unknown name, a number out of range, parameters that exclude each other,
-            or a name (`called`) that another model of the store has.
+            or a name (`model_name`) that another model of the store has.
         RunConflict: `name` is taken by a run with other settings.
         ModelError: the model cannot be loaded or reached.
         Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.

@@ -78,7 +78,7 @@ _REASON_TEXTS = {
     help="Instead, judge answers: JSON lines with question, answer and context.",
 )
 @click.option(
-    "--pairs",
+    "--preference-pairs",
     metavar="FILE",
     help="Instead, pairwise accuracy on your copy of WikiEval; world: on fifty pairs of the "
     "reference world.",
@@ -97,22 +97,22 @@ def faithfulness(
     sample: int | None,
     text: Path | None,
     records: Path | None,
-    pairs: str | None,
+    preference_pairs: str | None,
     seed: int,
     **judging: Any,
 ) -> Output:
     """Check how far texts are supported by their sources.
 
     For a run: whether each triple still says what its raw answer said, by outcome. --text,
-    --records and --pairs judge other texts. The judge's own reliability is printed too: its
-    agreement with itself and with labelled cases.
+    --records and --preference-pairs judge other texts. The judge's own reliability is printed too:
+    its agreement with itself and with labelled cases.
     """
-    if sum(given is not None for given in (text, records, pairs)) > 1:
-        raise UsageError("choose one of --text, --records and --pairs")
-    if sample is not None and (text or records or pairs):
+    if sum(given is not None for given in (text, records, preference_pairs)) > 1:
+        raise UsageError("choose one of --text, --records and --preference-pairs")
+    if sample is not None and (text or records or preference_pairs):
         raise UsageError("--sample applies only to a run's statements")
-    if run_name is not None and (records or pairs):
-        raise UsageError("--records and --pairs do not use a run: leave the run out")
+    if run_name is not None and (records or preference_pairs):
+        raise UsageError("--records and --preference-pairs do not use a run: leave the run out")
     if judge is None or judge in LOCAL_JUDGES:
         judging = drop_shared(judging, ["device", "dtype", "base-url"])
     else:
@@ -139,8 +139,12 @@ def faithfulness(
                 seed=seed,
                 **judge_options,
             )
-        elif pairs is not None:
-            rows = None if pairs == _REFERENCE_PAIRS else read_wikieval(Path(pairs))
+        elif preference_pairs is not None:
+            rows = (
+                None
+                if preference_pairs == _REFERENCE_PAIRS
+                else read_wikieval(Path(preference_pairs))
+            )
             result = rag.judge_pairs(
                 study, rows, judge or "rule", repeats=repeats, seed=seed, **judge_options
             )
@@ -158,7 +162,7 @@ def faithfulness(
     def print_text() -> None:
         if isinstance(result, ParserFaithfulness):
             _print_run_faithfulness(result)
-        elif pairs is not None:
+        elif preference_pairs is not None:
             _print_accuracies(cast(list[JudgeAccuracy], result))
         else:
             _print_metrics(cast(list[RagasMetric], result))

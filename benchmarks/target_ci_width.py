@@ -1,6 +1,6 @@
 """Whether intervals still keep their promise if a crawl ends once they are narrow enough.
 
-    python benchmarks/until_width.py [--crawls 1000] [--seed 0]
+    python benchmarks/target_ci_width.py [--crawls 1000] [--seed 0]
 
 Each simulated crawl asks about a group as the default prompts do (an initialisation with five
 predicates, then rounds of prompts, with four answers to each, some of which yield nothing), until
