@@ -671,7 +671,7 @@ def test_no_query_adds_up_arms_or_counts_nonsense(store: Store) -> None:
     assert ask(store, "neighbourhood", group="Elves", arm="prefix") == [
         ("love", "songs", 1, 0.8, 0.1, "prefix")
     ]
-    assert ask(store, "predicates", least=1, min_acceptability=0, arm="prefix") == [
+    assert ask(store, "predicates", min_count=1, min_acceptability=0, arm="prefix") == [
         ("Elves", "love", 1, 1, 0.8, "prefix"),
         ("Orcs", "are", 4, 1, -0.9, "prefix"),
         ("Orcs", "smoke", 1, 1, -0.7, "prefix"),
