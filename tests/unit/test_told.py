@@ -173,7 +173,7 @@ def test_the_newest_stories_are_taken_and_none_beside_stories(store: SQLiteStore
     newer = replace(STORIES, name="newer", config={**STORIES.config, "seed": 1})
     tell(store, newer, ("an elf", 0, [("traits", "brave")]))
     rows = by_text(run)
-    assert rows["are known for being brave"].told == proportion(1, 1)
+    assert rows["are known for being brave"].story_share == proportion(1, 1)
     assert {row.story_run for row in rows.values()} == {"newer"}
     assert {row.story_run for row in build_evidence(StoredRun(store, newer)).rows} == {""}
 
