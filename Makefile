@@ -45,7 +45,7 @@ costs: .venv/.test
 
 # Other people's readers of what kgbias writes, which the tests cannot have beside each other: each in
 # an environment of its own, which is thrown away (ragas imports what a newer langchain-community no
-# longer has). vLLM, which needs a GPU, has docs/how-to/servers.md.
+# longer has). vLLM, which needs a GPU, has docs/how-to/models.md.
 ALONE := $(BIN)/uv run --quiet --isolated --no-project --with-editable '.[parquet,frames]' --with pytest \
     --with hypothesis
 PEERS := RAGAS_DO_NOT_TRACK=true HF_HUB_OFFLINE=1

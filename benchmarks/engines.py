@@ -2,7 +2,7 @@
 
     python benchmarks/engines.py --model ORG/MODEL-or-FOLDER [--requests 64] [--dtype float32]
 
-Requires vLLM (docs/how-to/servers.md). Prompts are those of a first round; processor time is
+Requires vLLM (docs/how-to/models.md). Prompts are those of a first round; processor time is
 that of all threads of this process, after the model has answered once.
 """
 

@@ -10,7 +10,7 @@ the caller names. The text that the reference model learned from is written with
 
 What else must be known of a language is data of its pack, too: `language.toml` declares a reader
 (`kgbias.crawl.readers.declared`), how refusals begin, what stands before names, and made-up names;
-`names.toml` has the names of groups. docs/how-to/languages.md says how to add one.
+`names.toml` has the names of groups. docs/how-to/prompts.md says how to add one.
 
 A pack is a stranger's file (`kgbias.io.templates` says how it is rendered). `read_manifest` also
 reads the manifests of packs for profiles, stories and pairs. To add a pack, add a folder to

@@ -1,4 +1,6 @@
-"""What MkDocs does not do by itself: formulas as MathML, links out of docs/, the command line.
+"""What MkDocs does not do by itself: formulas as MathML, links out of docs/, and the parts of pages
+that the code knows: the commands, the graph's shape, the queries, the guides for labelling, the
+kinds of servers that were tried, what is read of tables.
 
 Formulas are written in the pages as LaTeX, which GitHub also renders. When the site is built they
 become MathML here, so a page needs no script and no other server to show them.
@@ -7,16 +9,19 @@ become MathML here, so a page needs no script and no other server to show them.
 import html
 import posixpath
 import re
+import sys
 from pathlib import Path
 
 import click
 from latex2mathml.converter import convert
 from mkdocs.exceptions import PluginError
 
+sys.path.insert(0, str(Path(__file__).parent.parent))  # tests and scripts, which say some of it
+
 REPOSITORY = "https://github.com/kgbias/kgbias"
 _FORMULA = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 _LINK = re.compile(r"(\]\()((?:\.\./)+[^)#\s]*)")
-_COMMANDS = "<!-- commands -->"
+_MARK = re.compile(r"^<!-- (\w+) -->$", re.MULTILINE)
 # What a browser would load from another server to show a page; a canonical address is not loaded.
 _EXTERNAL = re.compile(
     r'<(?:script|img|iframe)[^>]+src="(?:https?:)?//[^"]*"'
@@ -25,7 +30,8 @@ _EXTERNAL = re.compile(
 
 
 def on_page_markdown(markdown, page, config, files):
-    """Point links that leave docs/ at the repository, and list the commands where a page asks."""
+    """Point links that leave docs/ at the repository, and write what the code knows where a page
+    has its mark, such as <!-- commands -->."""
     folder = posixpath.dirname(page.file.src_uri)
 
     def absolute(match):
@@ -36,7 +42,7 @@ def on_page_markdown(markdown, page, config, files):
         return f"{match[1]}{REPOSITORY}/{kind}/main/{path}"
 
     markdown = _LINK.sub(absolute, markdown)
-    return markdown.replace(_COMMANDS, _command_line()) if _COMMANDS in markdown else markdown
+    return _MARK.sub(lambda match: _write_part(match[1], page.file.src_uri), markdown)
 
 
 def on_page_content(content, page, config, files):
@@ -55,10 +61,78 @@ def on_post_page(output, page, config):
     return output
 
 
+def _write_part(name, page):
+    from scripts import doors
+
+    writers = {
+        "commands": _command_line,
+        "shape": _graph_shape,
+        "queries": _query_library,
+        "guides": _label_guides,
+        "servers": _server_kinds,
+        "doors": lambda: "\n".join(doors.table_rows()),
+        "memory": lambda: "\n".join(doors.in_python()),
+    }
+    if name not in writers:
+        raise PluginError(f"{page} has the mark <!-- {name} -->; there are {', '.join(writers)}")
+    return writers[name]()
+
+
+def _graph_shape():
+    from kgbias.graph.shape import describe_shape
+
+    return describe_shape()
+
+
+def _query_library():
+    import kgbias
+
+    rows = [
+        f"| `{query.name}` | {query.help} | {', '.join(f'`{p.name}`' for p in query.parameters)} |"
+        for query in kgbias.queries()
+    ]
+    return "\n".join(["| query | answers | parameters |", "|---|---|---|", *rows])
+
+
+def _server_kinds():
+    from tests.server_kinds import outcome_table
+
+    return outcome_table()
+
+
+def _label_guides():
+    from kgbias.measure.labelling import read_guide
+
+    measures = sorted(path.stem for path in Path("kgbias/measure/guides").glob("*.toml"))
+    return "\n\n".join(_describe_guide(read_guide(measure)) for measure in measures)
+
+
+def _describe_guide(guide):
+    labels = [
+        f"| {key} | {label.name} | {label.meaning} | {' '.join(label.examples)} |"
+        for key, label in enumerate(guide.labels, start=1)
+    ]
+    return "\n".join(
+        [
+            f"### {guide.id}",
+            "",
+            guide.question,
+            "",
+            "| key | label | meaning | examples |",
+            "|---|---|---|---|",
+            *labels,
+            "",
+            *(f"- {rule}" for rule in guide.rules),
+        ]
+    )
+
+
 def _command_line():
     from kgbias.cli import cli
 
-    return "\n\n".join(_describe(cli, click.Context(cli, info_name="kgbias"), level=2))
+    context = click.Context(cli, info_name="kgbias")
+    top = f"## kgbias\n\n```text\n{cli.get_help(context)}\n```"
+    return "\n\n".join([top, *_describe(cli, context, level=2)])
 
 
 def _describe(command, context, level):

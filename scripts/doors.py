@@ -1,13 +1,10 @@
-"""The table of docs/how-to/data.md of what is read of a table, from what each reader declares.
+"""What is read of tables and of objects in memory, from what each reader and method declares.
 
-python scripts/doors.py            # prints it
-python scripts/doors.py --write    # writes it into the page
+python scripts/doors.py    # prints both tables; the site has them in docs/how-to/data.md
 """
 
-import sys
 from collections.abc import Iterator
 from inspect import getmembers_static, isfunction, signature
-from pathlib import Path
 from typing import get_type_hints
 
 import kgbias
@@ -31,9 +28,6 @@ from kgbias.models import in_memory, vectors
 from kgbias.probe import build, sets
 from kgbias.probe.benchmarks import bbq, crows, stereoset, winogender
 
-PAGE = Path(__file__).parent.parent / "docs" / "how-to" / "data.md"
-BEGIN, END = "<!-- doors: scripts/doors.py -->\n", "<!-- end of doors -->\n"
-IN_PYTHON, END_IN_PYTHON = "<!-- in Python: scripts/doors.py -->\n", "<!-- end in Python -->\n"
 # What is handed over, how its types begin, and the words of its reader for what it takes.
 KINDS = (
     (
@@ -131,18 +125,5 @@ def _parameters() -> Iterator[tuple[str, str, str]]:
             yield name, parameter.name, str(parameter.annotation)
 
 
-def page_with_table(page: str) -> str:
-    """The page with the table as it is now."""
-    before, _, rest = page.partition(BEGIN)
-    _, _, after = rest.partition(END)
-    page = f"{before}{BEGIN}\n" + "\n".join(table_rows()) + f"\n\n{END}{after}"
-    before, _, rest = page.partition(IN_PYTHON)
-    _, _, after = rest.partition(END_IN_PYTHON)
-    return f"{before}{IN_PYTHON}\n" + "\n".join(in_python()) + f"\n\n{END_IN_PYTHON}{after}"
-
-
 if __name__ == "__main__":
-    if "--write" in sys.argv:
-        PAGE.write_text(page_with_table(PAGE.read_text("utf-8")), "utf-8")
-    else:
-        print("\n".join(table_rows()))
+    print("\n".join([*table_rows(), "", *in_python()]))

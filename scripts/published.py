@@ -1,4 +1,4 @@
-"""Published numbers beside what kgbias finds: the tables of docs/methods/published.md.
+"""Published numbers beside what kgbias finds: the tables of benchmarks/published.md.
 
     python scripts/published.py                # what the repository has the data for: seconds
     python scripts/published.py --data FOLDER  # also what can be had of the authors' files: minutes

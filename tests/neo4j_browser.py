@@ -1,4 +1,4 @@
-"""Neo4j Browser, driven as a person would. Run by itself it takes the pictures of docs/neo4j.md:
+"""Neo4j Browser, driven as a person would. Run by itself it takes the pictures of the docs:
 
 NEO4J_PASSWORD=... python -m tests.neo4j_browser HTTP-URL FOLDER
 """

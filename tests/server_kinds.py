@@ -1,7 +1,7 @@
 """Models as they are served: one server for each kind of behaviour that users of other tools have
 reported, and what a crawl makes of it.
 
-    python -m tests.server_kinds        the table of docs/server-answers.md, as it comes out now
+docs/server-answers.md has a table of them (`outcome_table`), made when the site is built.
 
 A kind is what a server does (`answer`: the body of a request and how often it was asked, to what
 comes back), and how the command should end: with statements, or with an error that says why.
@@ -10,7 +10,6 @@ comes back), and how the command should end: with statements, or with an error t
 import asyncio
 import hashlib
 import json
-import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -937,18 +936,13 @@ def check_outcome(kind: ServerKind, outcome: CrawlOutcome) -> None:
 
 
 def outcome_table() -> str:
-    """The table of the documentation, from what comes out now."""
+    """The table of docs/server-answers.md: what comes of each kind (`check_outcome` holds it)."""
     rows = ["| the server or model | what comes out | exit code |", "|---|---|---|"]
     for title, kinds in SERVER_KINDS.items():
         rows.append(f"| **{title}** | | |")
         for kind in kinds:
-            with tempfile.TemporaryDirectory() as folder:
-                outcome = crawl_server(kind, Path(folder))
-            check_outcome(kind, outcome)
             ends = f"ends, and says: {kind.error_text} ..."
-            rows.append(f"| {kind.title} | {kind.outcome or ends} | {outcome.code} |")
+            rows.append(
+                f"| {kind.title} | {kind.outcome or ends} | {2 if kind.error_text else 0} |"
+            )
     return "\n".join(rows)
-
-
-if __name__ == "__main__":
-    print(outcome_table())

@@ -89,7 +89,7 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
     TESTED_SECTION,
     "--tests-file",
     type=FILE_TYPE,
-    help="Your own tests (TOML, see docs/how-to/word-sets.md).",
+    help="Your own tests (TOML, see docs/how-to/groups.md).",
 )
 @_section_option(
     TESTED_SECTION,
@@ -238,7 +238,7 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
     GRAPH_SECTION,
     "--indicators",
     type=FILE_TYPE,
-    help="Your own indicators and attributes (TOML, see docs/how-to/word-sets.md).",
+    help="Your own indicators and attributes (TOML, see docs/how-to/groups.md).",
 )
 @_section_option(
     GRAPH_SECTION, "--arm", metavar="NAME", help="The augmentation arm, if the run has several."

@@ -71,7 +71,7 @@ _PROBE_OPTIONS = (
 @click.option(
     "--indicators",
     metavar="FILE",
-    help="Your own words for groups in the vectors (see docs/how-to/word-sets.md).",
+    help="Your own words for groups in the vectors (see docs/how-to/groups.md).",
 )
 @setting(
     "probes",

@@ -83,7 +83,7 @@ _MAX_SHOWN = 10
     help="The column that says trait or thing (default: by a rule for English).",
 )
 @click.option(
-    "--indicators", metavar="FILE", help="Your own names for groups (see docs/how-to/word-sets.md)."
+    "--indicators", metavar="FILE", help="Your own names for groups (see docs/how-to/groups.md)."
 )
 @setting(
     "probes",
@@ -102,8 +102,8 @@ def known(run_name: str | None, store_url: str, **options: Any) -> Output:
     of a run, hold only what the model finds likely against them.
 
     Known means that the table records it about this group: neither that it is true nor that many
-    people think so (docs/how-to/known.md). The marks are kept with the run: report, explore, export
-    and query show them from then on.
+    people think so (docs/how-to/benchmark.md). The marks are kept with the run: report, explore,
+    export and query show them from then on.
     """
     model = options["model"]
     if run_name and model is None and _names_model(run_name, store_url):

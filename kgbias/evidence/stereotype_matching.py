@@ -46,7 +46,7 @@ from kgbias.stats.inference import Values, clustered_mean, clustered_proportion,
 
 MIN_KNOWN_COSINE = 0.86
 """The cosine of all-MiniLM-L6-v2 from which claims in other words are taken to be the same
-(docs/how-to/known.md has the precision on labelled pairs; tests/data/known.tsv)."""
+(docs/how-to/benchmark.md has the precision on labelled pairs; tests/data/known.tsv)."""
 MIN_RELATED_COSINE = 0.6
 MARK_MEANINGS: Mapping[str, str] = {
     "known": "the table records it about this group",

@@ -2,12 +2,12 @@
 
 A record says itself what it is made of (`kgbias.graph.record`); this module says which label or
 edge type it becomes, and what is kept beside it. Neo4j's constraints, indexes and writes, the view
-of a SQLite store that Cypher reads, the exports for Neo4j and docs/graph-shape.md
-are made from this table or held to it by a test.
+of a SQLite store that Cypher reads, the exports for Neo4j and, when the site is built,
+docs/graph-shape.md (`describe_shape`) are made from this table or held to it by a test.
 
 The contract suite writes one of everything to both stores and compares what Cypher sees. To add a
-property, annotate a field of its record, and renew its line in the table of docs/graph-shape.md
-(`describe_shape`); for a generation or triple, also extend the code that writes them in bulk
+property, annotate a field of its record; for a generation or triple, also extend the code that
+writes them in bulk
 (`sqlite/crawls.py`, `neo4j/loading.py`). To add a node or edge, add a record (`types.py`), its
 entry here, its table (`sqlite/schema.py`) and SELECT (`sqlite/selects.py`), its tables
 (`graph_tables.py`), and methods of `Store` in both stores, which `push.py` and
@@ -669,7 +669,7 @@ def constraint_query(node: Node) -> str:
 
 
 def describe_shape() -> str:
-    """The shape as Markdown, as docs/graph-shape.md shows it: a section for each label and type.
+    """The shape as Markdown, as the site shows it: a section for each label and type.
 
     Edges with the properties of an earlier type refer to it."""
     lines = ["## Nodes"]

@@ -317,7 +317,7 @@ class RunProbing(RunPart):
                 probed with, the one that was crawled, else the first.
             encoder: the spec of the model whose vectors count, or vectors:FILE. None: the `model`.
             indicators: a file of names of groups, and of words that stand for them in vectors, in
-                addition to the built-in ones (docs/how-to/word-sets.md).
+                addition to the built-in ones (docs/how-to/groups.md).
             device: where models run: auto, cpu, cuda, cuda:N or mps.
             base_url: the server of a model openai:ID.
             asking: how to ask the model: `probes`, at most (45,000); `carriers`, the text before

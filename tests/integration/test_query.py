@@ -230,7 +230,7 @@ def test_the_library_is_written_as_saved_queries(tmp_path: Path) -> None:
     for name in query_names():
         assert load_query(name).text in texts[f"kgbias/{name}.cypher"]
         assert all(f" {p.name}: " in given for p in load_query(name).parameters)
-    page = Path(__file__).parents[2] / "docs" / "neo4j.md"
+    page = Path(__file__).parents[2] / "docs" / "how-to" / "store.md"
     assert browser_parameters() in page.read_text("utf-8")
     first = path.read_bytes()
     write_favourites(path)

@@ -12,7 +12,7 @@ from tests.conftest import ROOT, require_modules
 
 require_modules("gensim", "sklearn")
 
-PAGE = (ROOT / "docs" / "methods" / "published.md").read_text("utf-8")
+PAGE = (ROOT / "benchmarks" / "published.md").read_text("utf-8")
 
 
 def script() -> Any:

@@ -50,7 +50,7 @@ class DeclaredReader:
     """The reader of a language.
 
     Attributes:
-        words: the lists of words by their names, in lower case; see docs/how-to/languages.md.
+        words: the lists of words by their names, in lower case; see docs/how-to/prompts.md.
         sentence_end: the marks that end a sentence.
         verb_endings: how every finite verb ends, if all do.
         script: the name of the script of all its letters ("ARABIC"), "" for Latin.

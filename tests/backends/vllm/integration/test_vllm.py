@@ -25,7 +25,7 @@ pytestmark = [
     pytest.mark.integration,
     pytest.mark.skipif(
         not find_spec("vllm"),
-        reason="vLLM needs an environment of its own (docs/how-to/servers.md)",
+        reason="vLLM needs an environment of its own (docs/how-to/models.md)",
     ),
 ]
 SPEC = f"vllm:{weights_path('causal')}"
