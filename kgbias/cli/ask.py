@@ -1,5 +1,6 @@
 """`kgbias ask`: ask the graph questions in plain words."""
 
+from collections.abc import Sequence
 from typing import Any, cast
 
 import click
@@ -112,11 +113,21 @@ def ask(
             )
         # While the store is open, so that a wrong value in it is put down to it.
         data = answer.as_dict()
+        figures = [] if isinstance(answer, CypherAnswer) else _figures_of_groups(answer)
     if isinstance(answer, CypherAnswer):
         cypher_answer = answer
         return Output(data, lambda: _print_cypher_answer(cypher_answer))
     found = answer
-    return Output(data, lambda: _print_answer(found))
+    return Output(data, lambda: _print_answer(found, figures))
+
+
+def _figures_of_groups(answer: QuestionAnswer) -> list[list[tuple[str, str, int]]]:
+    """The figures to print of each group, as `format_figures` gives them: of groups that the
+    question names."""
+    names_groups = bool(answer.retrieval.question.groups)
+    return [
+        format_figures(group.figures) if names_groups else [] for group in answer.retrieval.groups
+    ]
 
 
 def _print_cypher_answer(answer: CypherAnswer) -> None:
@@ -128,7 +139,10 @@ def _print_cypher_answer(answer: CypherAnswer) -> None:
     show.say("", f"Query written by {answer.model}: read it before its rows.", err=True)
 
 
-def _print_answer(answer: QuestionAnswer) -> None:
+def _print_answer(
+    answer: QuestionAnswer, figures: Sequence[Sequence[tuple[str, str, int]]]
+) -> None:
+    """Print an answer; `figures` are those of each group."""
     retrieved = answer.retrieval
     if not answer.statements:
         show.say(answer.text)
@@ -148,7 +162,7 @@ def _print_answer(answer: QuestionAnswer) -> None:
     if answer.note:
         show.say(answer.note, "")
     has_several_arms = len({group.arm for group in retrieved.groups}) > 1
-    for group in retrieved.groups:
+    for group, group_figures in zip(retrieved.groups, figures, strict=True):
         group_name = f"{group.group} [{group.arm}]" if has_several_arms else group.group
         show.say(
             f"{group_name}: "
@@ -158,7 +172,7 @@ def _print_answer(answer: QuestionAnswer) -> None:
                 else f"{group.statements} statements"
             )
         )
-        for title, value, n in format_figures(group.figures) if retrieved.question.groups else ():
+        for title, value, n in group_figures:
             show.say(f"    {title} {value}, n = {n}")
     show.say()
     for n, statement_found in enumerate(answer.statements, 1):
