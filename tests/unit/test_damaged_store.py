@@ -292,7 +292,7 @@ def test_a_store_that_was_dumped_and_read_again_is_one(file: Path, tmp_path: Pat
     assert "its tables match no version" in told(again)
 
 
-@pytest.mark.parametrize("version", [-1, 1, 24, 99])
+@pytest.mark.parametrize("version", [-1, 1, 24, 99, 199])
 def test_a_store_of_a_development_version_is_left_as_it_is(file: Path, version: int) -> None:
     changed(file, f"PRAGMA user_version = {version}")
     before = file.read_bytes()

@@ -365,8 +365,9 @@ MIGRATIONS = [
         PRIMARY KEY (run_id, statement_id)) WITHOUT ROWID;
     """,
 ]
-# `PRAGMA user_version` counts the migrations from 100; a store with a lower number is refused.
-_LAST_DEVELOPMENT_VERSION = 99  # schemas 1 to 99 are those of development versions, before 0.1.0
+# `PRAGMA user_version` counts the migrations from 200; a store with a lower number is refused.
+# Whoever renames a column before 0.1.0 is released raises this to the next hundred.
+_LAST_DEVELOPMENT_VERSION = 199  # schemas 1 to 199 are those of development versions
 
 
 def latest_version() -> int:
