@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.ask.retrieval import Retrieval, RetrievedGroup, RetrievedStatement
 from kgbias.graph.prompting import LoggedPrompter
@@ -174,17 +174,24 @@ def statement_record(statement: RetrievedStatement) -> dict[str, Any]:
     }
 
 
-def format_figures(figures: Mapping[str, Any]) -> list[tuple[str, str, int]]:
-    """The figures of a group that an answer shows, as (title, value with interval, the number of
-    statements behind it)."""
+class FormattedFigure(NamedTuple):
+    """A figure of a group as an answer shows it: its `value` with the interval, over `n`
+    statements."""
+
+    title: str
+    value: str
+    n: int
+
+
+def format_figures(figures: Mapping[str, Any]) -> list[FormattedFigure]:
+    """The figures of a group that an answer shows."""
     formatted = []
     for figure in pick_headlines(figures):
         estimate = figures[figure.name]
         if figure.statistic and not math.isnan(estimate.value):
             interval = f" ({estimate.interval(figure.form)})" if estimate.has_interval else ""
-            formatted.append(
-                (figure.title, f"{estimate.value:{figure.form}}{interval}", estimate.n)
-            )
+            value = f"{estimate.value:{figure.form}}{interval}"
+            formatted.append(FormattedFigure(figure.title, value, estimate.n))
     return formatted
 
 
@@ -243,7 +250,7 @@ def generate_answer(
             {
                 "name": group.group,
                 "statements": group.statements,
-                "figures": [(title, value) for title, value, _ in format_figures(group.figures)],
+                "figures": [(f.title, f.value) for f in format_figures(group.figures)],
             }
             for group in retrieval.groups
         ],

@@ -6,7 +6,7 @@ from typing import Any, cast
 import click
 
 import kgbias
-from kgbias.ask.answer import QuestionAnswer, format_figures
+from kgbias.ask.answer import FormattedFigure, QuestionAnswer, format_figures
 from kgbias.ask.retrieval import RetrievedGroup, RetrievedStatement
 from kgbias.ask.text2cypher import CypherAnswer
 from kgbias.cli import show
@@ -121,9 +121,8 @@ def ask(
     return Output(data, lambda: _print_answer(found, figures))
 
 
-def _figures_of_groups(answer: QuestionAnswer) -> list[list[tuple[str, str, int]]]:
-    """The figures to print of each group, as `format_figures` gives them: of groups that the
-    question names."""
+def _figures_of_groups(answer: QuestionAnswer) -> list[list[FormattedFigure]]:
+    """The figures to print of each group; none where the question names no group."""
     names_groups = bool(answer.retrieval.question.groups)
     return [
         format_figures(group.figures) if names_groups else [] for group in answer.retrieval.groups
@@ -139,9 +138,7 @@ def _print_cypher_answer(answer: CypherAnswer) -> None:
     show.say("", f"Query written by {answer.model}: read it before its rows.", err=True)
 
 
-def _print_answer(
-    answer: QuestionAnswer, figures: Sequence[Sequence[tuple[str, str, int]]]
-) -> None:
+def _print_answer(answer: QuestionAnswer, figures: Sequence[Sequence[FormattedFigure]]) -> None:
     """Print an answer; `figures` are those of each group."""
     retrieved = answer.retrieval
     if not answer.statements:
@@ -172,8 +169,8 @@ def _print_answer(
                 else f"{group.statements} statements"
             )
         )
-        for title, value, n in group_figures:
-            show.say(f"    {title} {value}, n = {n}")
+        for figure in group_figures:
+            show.say(f"    {figure.title} {figure.value}, n = {figure.n}")
     show.say()
     for n, statement_found in enumerate(answer.statements, 1):
         show.say(f"[{n}] {_describe_statement(statement_found, arm=has_several_arms)}")

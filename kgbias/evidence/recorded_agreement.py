@@ -17,6 +17,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from random import Random
 from typing import Annotated
 
@@ -208,7 +209,7 @@ class RecordedAgreement(Result):
     unasked: int = 0
     wordings: Mapping[str, Mapping[str, Array]] = field(default_factory=dict)
 
-    @property
+    @cached_property  # the table is dealt anew many times
     def strongest(self) -> list[StrongestLifts]:
         """How many of the strongest lifts of each kind, of both directions, people recorded."""
         found = []

@@ -106,8 +106,8 @@ class ModelInfo:
     def configured_id(self, settings: Settings) -> str:
         """The id of this model with these settings, from which ids of runs, answers and probings
         follow."""
-        told = tuple(setting for setting in settings if setting[0] != ADDRESS_SETTING)
-        return content_id("model", self.name, self.revision, repr(told))
+        identifying_settings = tuple(s for s in settings if s[0] != ADDRESS_SETTING)
+        return content_id("model", self.name, self.revision, repr(identifying_settings))
 
 
 @dataclass(frozen=True, slots=True)

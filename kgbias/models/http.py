@@ -295,8 +295,9 @@ def find_failure(data: Any) -> Failure | None:
     if not error and not error_message(body_object):
         empty_list = next((n for n in ("choices", "candidates") if n in body_object), "")
         error = f"no answer in it: {empty_list!r} is empty" if empty_list else None
-    told = error if isinstance(error, dict | list) else body_object  # beside a text stands more
-    if not (server_message := error_message(told) or error_message(error)):
+    # Beside an error that is a text stands more.
+    fullest = error if isinstance(error, dict | list) else body_object
+    if not (server_message := error_message(fullest) or error_message(error)):
         return None
     code = token_count(as_object(error).get("code")) or token_count(body_object.get("code"))
     default_code = 404 if _NOT_FOUND_PATTERN.search(server_message) else 500

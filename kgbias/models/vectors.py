@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, MissingExtra, UsageError, no_such
+from kgbias.io.reading import read_error
 from kgbias.models.base import ModelInfo
 
 VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext-binary")
@@ -183,7 +184,7 @@ def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> Stat
     except DataError:
         raise
     except FileNotFoundError as error:
-        raise DataError(f"cannot read {path}: {error.strerror}") from error
+        raise read_error(path, error) from error
     except Exception as error:  # whatever gensim and the unpackers make of a stranger's file
         reason = " ".join(str(error).split())[:120] or type(error).__name__
         format_name = "word" if kind == "auto" else kind
