@@ -17,7 +17,7 @@ from html import unescape
 from typing import Any, NamedTuple, Protocol
 
 from kgbias.crawl.readers import english, german, lists
-from kgbias.crawl.readers.base import AnswerReading
+from kgbias.crawl.readers.base import AnswerReading, unparsable_reading
 from kgbias.crawl.readers.declared import DeclaredReader
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.types import canonical_json
@@ -87,16 +87,16 @@ class AnswerReader(NamedTuple):
 
 READERS = {
     "list": AnswerReader(lists.read_list_answer, 1),
-    "english": AnswerReader(english.read_english, 2),
-    "english-spacy": AnswerReader(english.read_english_with_spacy, 2, english.load_tagger),
-    "german": AnswerReader(german.read_german, 2),
+    "english": AnswerReader(english.read_english, 3),
+    "english-spacy": AnswerReader(english.read_english_with_spacy, 3, english.load_tagger),
+    "german": AnswerReader(german.read_german, 3),
 }
 """The readers of answers, by their names in prompt packs, beside those that packs declare
 (`kgbias.crawl.readers.declared`)."""
 
 
 def reader_label(name: str) -> str:
-    """The reader with its version, as stored with a run: "english@2".
+    """The reader with its version, as stored with a run: "english@3".
 
     Raises UsageError for an unknown name, MissingExtra if the reader needs a package that is not
     installed."""
@@ -128,9 +128,16 @@ def read_answer(
     if not text.strip():
         return AnswerReading("unparsable", NO_TEXT_REASON)
     text = _drop_prompt_dots(unwrap_chat_text(text), subject, predicate or "")
-    return _find_reader(reader).read(
+    reading = _find_reader(reader).read(
         text, ended=finish != "length", predicate=predicate, subject=subject
     )
+    is_damaged = _DAMAGE.search(f"{reading.predicate} {reading.object}")
+    return unparsable_reading("damaged characters") if is_damaged else reading
+
+
+# A character in another encoding or cut in the middle of its bytes; a tokenizer's signs for spaces
+# and line breaks, which its decoder left.
+_DAMAGE = re.compile(r"\ufffd|▁|(?<=[a-z.,;!?])[ĠĊ]")
 
 
 _LINE_BREAK = re.compile(r"<br\s{0,3}/?>", re.IGNORECASE)
@@ -140,6 +147,9 @@ _TAG = re.compile(
     re.IGNORECASE,
 )
 _LATEX = re.compile(r"\\(?:boxed|text(?:bf|it|rm)?|emph|mathrm)\{([^{}]*)\}")
+# What servers that search the web put behind a sentence: "[1][2]", "【4†source】".
+_CITATIONS = re.compile(r"\s?(?:【\d{1,3}[^【】\n]{0,80}】|\[\^?\d{1,3}\^?\])")
+_GLUED_END = re.compile(r"(?<=[a-z]{2})([.!?…]+)(?=[A-Z][a-z]|[^\w\s.!?…,'\"’”)\]*_\-/%:@&])")
 _HEADING = re.compile(
     r"\A\s*#{1,6}\s*(?:final )?(?:response|answer|output|assistant)\s*:?\s*\n", re.IGNORECASE
 )
@@ -147,16 +157,19 @@ _HEADING = re.compile(
 
 def unwrap_chat_text(text: str) -> str:
     """The text without the dress that chat models put it in: a fence, an object of JSON with one
-    text, tags of HTML, commands of LaTeX, a heading, line breaks that are written out, entities."""
-    text = _drop_fence(text)
+    text, tags of HTML, commands of LaTeX, a heading, line breaks that are written out, entities,
+    the numbers of sources; and with a space after a sentence to which something was glued."""
+    text = _GLUED_END.sub(r"\1 ", _drop_fence(text))
     if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
         text = _sole_text(text)
     if "\\" in text:
         text = text.replace("\\n", "\n").removeprefix("\n")
         for _ in range(3):  # one in another
-            text = _LATEX.sub(r"\1", text)
+            text = _LATEX.sub(r"\1", text).strip("$")
     if "<" in text:
         text = _TAG.sub("", _LINE_BREAK.sub("\n", text))
+    if "]" in text or "】" in text:
+        text = _CITATIONS.sub("", text)
     return unescape(_HEADING.sub("", text))
 
 
@@ -172,13 +185,19 @@ def _drop_fence(text: str) -> str:
 
 
 def _sole_text(text: str) -> str:
-    """The text in a flat object of JSON, if it is the only one; else the object as it is."""
+    """The text in a flat object of JSON, if it is the only one beside a thought; else the object as
+    it is."""
     try:
         fields = json.loads(text)
     except (ValueError, RecursionError):
         return text
-    texts = [value for value in fields.values() if isinstance(value, str)]
-    return texts[0] if len(texts) == len(fields) == 1 else text
+    values = [value for name, value in fields.items() if not _THOUGHT_FIELD.search(name)]
+    return values[0] if len(values) == 1 and isinstance(values[0], str) else text
+
+
+_THOUGHT_FIELD = re.compile(
+    r"thought|thinking|reason|analysis|explanation|rationale", re.IGNORECASE
+)
 
 
 def _drop_prompt_dots(text: str, subject: str, predicate: str) -> str:

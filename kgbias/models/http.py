@@ -29,6 +29,7 @@ from collections.abc import (
     Iterable,
     Iterator,
     Mapping,
+    Sequence,
 )
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -86,7 +87,7 @@ class ServerReply:
     """A server's answer, as it came. `ending` is as in `Completion.finish`; "error" means that
     there is no answer, and `details` says why. `thought_tokens` are the tokens spent on thinking,
     which are part of the completion's, and `thoughts` what was thought, where the server tells it
-    apart."""
+    apart; `calls_tool` is whether the model called one."""
 
     text: str
     ending: EndingKind
@@ -95,6 +96,7 @@ class ServerReply:
     thought_tokens: int = 0
     details: Mapping[str, Any] = field(default_factory=dict)
     thoughts: str = ""
+    calls_tool: bool = False
 
 
 def split_messages(request: Request) -> tuple[str, list[tuple[str, str]]]:
@@ -163,7 +165,7 @@ _MODERATION_PATTERN = re.compile(
     r"|content exists risk|was flagged|flagged (?:by|as|for|input)|flagged\W{1,4}true|moderation"
     r"|responsible ?ai|safety (?:system|filter|setting|reason|check)|safety_check"
     r"|data_inspection_failed|inappropriate content|sensitive[ _]?(?:content|information|words?)"
-    r"|new_sensitive|guard-?rails?\b|model armor|considered high risk"
+    r"|new_sensitive|guard-?rails?\b|prompt[ _-]?guard|model armor|considered high risk"
     r"|(?:usage|acceptable use) (?:polic|guideline)\w+|(?:prompt|content|input|output|text)\b"
     r"[^.]{0,40}\bblocked\b|blocked (?:prompt|content|input|output)\b"
     r"|敏感|不安全|违规|不合规|高风险|内容安全",
@@ -234,7 +236,7 @@ def read_failure(
     )
 
 
-_WITHHOLDING_CODES = frozenset((400, 403, 406, 412, 422, 446, 451))
+_WITHHOLDING_CODES = frozenset((400, 403, 406, 412, 422, 424, 446, 451))
 
 
 def _filtered(body_object: Mapping[str, Any]) -> bool:
@@ -286,10 +288,11 @@ def _parse_seconds(span: str) -> float:
 
 
 def find_failure(data: Any) -> Failure | None:
-    """The failure that a body with status 200 reports in the place of an answer; None if it does
-    not."""
+    """The failure that a body with status 200 reports in the place of an answer, or beside half of
+    one; None if it does not."""
     body_object = as_object(data)
-    if not body_object or any(body_object.get(name) for name in _ANSWER_FIELDS):
+    has_answer = any(body_object.get(name) for name in _ANSWER_FIELDS)
+    if not body_object or (has_answer and not error_message(body_object.get("error"))):
         return None
     error = body_object.get("error") or body_object.get("errors")
     if not error and not error_message(body_object):
@@ -326,7 +329,7 @@ _BROKEN_OFF_PATTERN = re.compile(
     r"error|fail|abort|cancel|interrupt|insufficient|time_?out|overload|network|unavailable"
     r"|malformed|preempt|kill|disconnect|evict|crash|exception"
 )
-_CUT_PATTERN = re.compile(r"length|max_?\w*tokens?|limit|context|truncat|incomplete|exceed")
+_CUT_PATTERN = re.compile(r"length|max_?\w*tokens?|out_of|limit|context|truncat|incomplete|exceed")
 _NO_REASONS = frozenset(("", "null", "none", "unknown", "unspecified", "other"))
 
 
@@ -384,6 +387,7 @@ MAX_JSON_VALUES = (
 _COMPRESSIONS = frozenset(("gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd"))
 _MAX_FETCHED_BYTES = 64 << 20  # bytes of one that is fetched: the results of a batch, in lines
 _MAX_PORT = 65_535
+_ASKS_NOTHING = (301, 302, 303)  # redirects after which clients fetch, whatever they asked
 _MIN_SECRET_CHARACTERS = 8  # a key this long is a secret: some servers want "none" or "x"
 _TELLING_CHARACTERS = 12  # this many characters of a secret in a row give it away
 
@@ -711,10 +715,14 @@ def parse_body(body: bytes) -> Any:
     if len(body) > MAX_ANSWER_BYTES or sum(map(body.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES:
         return None
     text = body.decode("utf-8-sig", "replace")  # with the mark that .NET begins its answers with
-    try:
-        return _open_envelope(json.loads(text))
-    except (ValueError, RecursionError):
-        return _join_events(text)
+    for json_text in (text, _COMMENT_LINE.sub("", text)):
+        with suppress(ValueError, RecursionError):
+            return _open_envelope(json.loads(json_text, strict=False))  # with bare line breaks
+    return _join_events(text)
+
+
+# A proxy may keep a connection open with these, whether it streams or not (OpenRouter).
+_COMMENT_LINE = re.compile(r"^:.*$", re.MULTILINE)
 
 
 _ENVELOPES = ("result", "output", "data", "response", "body")
@@ -722,8 +730,15 @@ _ENVELOPES = ("result", "output", "data", "response", "body")
 
 def _open_envelope(data: Any) -> Any:
     """An answer out of the object in which some gateways put it, as Cloudflare's `result` and
-    DashScope's `output`; anything else as it is."""
+    DashScope's `output`, or out of a text or a list that holds it alone; anything else as it
+    is."""
+    if isinstance(data, str) and data.startswith("{"):
+        return _open_envelope(json.loads(data))
+    if isinstance(data, list) and len(data) == 1 and choices_of(data[0]):
+        return data[0]
     outer = as_object(data)
+    if isinstance(passed_on := outer.get("body"), str) and passed_on.startswith("{"):
+        outer = {**outer, "body": json.loads(passed_on)}  # an AWS Lambda's
     if not outer or "choices" in outer:
         return data
     inner_objects = (as_object(outer.get(name)) for name in _ENVELOPES)
@@ -769,16 +784,18 @@ def _join_events(text: str) -> Any:
         error = error or plain_error[1].strip()
     whole_event: dict[str, Any] = {}
     choice: dict[str, Any] = {}
+    text_parts: list[str] = []
     message_parts: dict[str, list[Any]] = {}
     for event in events:
         whole_event |= {name: value for name, value in event.items() if value is not None}
-        for part in choices_of(event)[:1]:
-            choice_part = as_object(part)
+        for choice_part in map(as_object, choices_of(event)):
+            if choice_part.get("index", 0) != 0:
+                continue  # one is asked for
             choice |= {
                 name: v for name, v in choice_part.items() if v is not None and name != "text"
             }
             if isinstance(choice_part.get("text"), str):
-                choice["text"] = choice.get("text", "") + choice_part["text"]
+                text_parts.append(choice_part["text"])
             delta = as_object(choice_part.get("delta") or choice_part.get("message"))
             for name, value in delta.items():
                 if isinstance(value, str | list) and name != "role":
@@ -786,9 +803,13 @@ def _join_events(text: str) -> Any:
                         value if isinstance(value, list) else [value]
                     )
     message = {
-        name: "".join(parts) if all(isinstance(part, str) for part in parts) else parts
+        name: _join_texts(parts) if all(isinstance(part, str) for part in parts) else parts
         for name, parts in message_parts.items()
     }
+    if text_parts:
+        choice["text"] = _join_texts(text_parts)
+    if not choice and not error and not any("choices" in event for event in events):
+        return None  # events of another kind
     has_ended = choice.get("finish_reason") or whole_event.get("usage") or _STREAM_END.search(text)
     if choice and (error or not has_ended):
         why = error or "the stream ended before the answer did"
@@ -797,6 +818,21 @@ def _join_events(text: str) -> Any:
         choice["message"] = message
     is_answer = "text" in choice or choice.keys() > {"message"} or message
     return {**whole_event, "choices": [choice] if is_answer else []}
+
+
+def _join_texts(parts: Sequence[str]) -> str:
+    """The text that comes in these parts. Some servers send all of it so far in each part, or all
+    of it once more in the last."""
+    texts = list(filter(None, parts))
+    may_repeat = len(texts) > 2 or (len(texts) == 2 and len(texts[0]) >= _MIN_REPEATED)
+    is_repeated = may_repeat and (
+        "".join(texts[:-1]) == texts[-1]
+        or all(later != earlier and later.startswith(earlier) for earlier, later in pairwise(texts))
+    )
+    return texts[-1] if is_repeated else "".join(texts)
+
+
+_MIN_REPEATED = 20  # characters; a short word may well be said twice
 
 
 def client_error_message(error: Any) -> str:
@@ -818,8 +854,11 @@ _MESSAGE_FIELDS = (
     *("error", "message", "detail", "details", "errors", "msg", "title", "description"),
     *("errormessage", "errormsg", "statusmsg", "faultstring", "reason", "fault", "baseresp"),
 )
-_PAGE_START = re.compile(r"\s*<(?:!doctype|html|head|body|\?xml)\b", re.IGNORECASE)
-_PAGE_TITLE = re.compile(r"<title[^<>]*>(.*?)</title>|<h1[^<>]*>(.*?)</h1>", re.I | re.S)
+_PAGE_START = re.compile(r"\s*<(?:!doctype|html|head|body)\b", re.IGNORECASE)
+_XML_START = re.compile(r"\s*<(?:\?xml\b|\w*(?:error|fault|response|exception)\b)", re.IGNORECASE)
+# What says something in a page or in XML, by its tag, the first that says something first.
+_TELLING_TAGS = ("message", "faultstring", "title", "h1", "pre", "p", "code")
+_TELLING_PATTERN = re.compile(rf"<({'|'.join(_TELLING_TAGS)})\b[^<>]*>([^<>]*)</\1>", re.IGNORECASE)
 
 
 def error_message(body: Any, depth: int = 0) -> str:
@@ -871,9 +910,8 @@ def _read_message(text: str, depth: int) -> str:
     """A message of a server: of a page its title, and of an answer that it passes on as JSON (with
     something behind it, at times) or as events the message in that."""
     start = text.lstrip()[:9].lower()
-    if _PAGE_START.match(text):
-        title = _PAGE_TITLE.search(text[:MAX_PAGE_CHARACTERS])
-        return " ".join(unescape(title[1] or title[2]).split()) if title else "a web page"
+    if _PAGE_START.match(text) or _XML_START.match(text):
+        return _read_page(text[:MAX_PAGE_CHARACTERS])
     if start.startswith(("{", "[", "data:")) and depth <= MAX_MESSAGE_DEPTH:
         for passed_on in (_first_value(text), parse_body(text.encode("utf-8", "replace"))):
             if isinstance(passed_on, dict | list) and (
@@ -881,6 +919,16 @@ def _read_message(text: str, depth: int) -> str:
             ):
                 return message
     return text
+
+
+def _read_page(page: str) -> str:
+    """What a page or an error in XML says."""
+    texts: dict[str, str] = {}
+    for tag, content in _TELLING_PATTERN.findall(page):
+        content_text = " ".join(unescape(content).split())
+        if content_text.lower() not in ("", "error"):
+            texts.setdefault(tag.lower(), content_text)
+    return next((texts[tag] for tag in _TELLING_TAGS if tag in texts), "a web page")
 
 
 def _first_value(text: str) -> Any:
@@ -977,7 +1025,7 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
 
     class Client(base):  # type: ignore[misc]
         async def send(self, request: Any, **options: Any) -> Any:
-            # A redirect may turn what is asked into a GET, but it keeps these.
+            # A redirect keeps these.
             request.extensions["most"] = (
                 _MAX_FETCHED_BYTES if request.method == "GET" else MAX_ANSWER_BYTES
             )
@@ -998,6 +1046,11 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
                 raise
 
     async def check_response(response: Any) -> None:
+        target = response.headers.get("location")
+        if response.status_code in _ASKS_NOTHING and response.request.method == "POST" and target:
+            where = shown_url(str(response.request.url.join(target)))
+            why = f"it redirects to {where}, where nothing can be asked so: give that (base_url)"
+            raise httpx2.ReadError(why, request=response.request)
         response.encoding = "utf-8"  # JSON is UTF-8; the encoding in the header may not even exist
         encodings = response.headers.get("content-encoding", "").lower().replace(",", " ").split()
         if not _COMPRESSIONS.isdisjoint(encodings):  # others, as "utf-8", leave it as it is

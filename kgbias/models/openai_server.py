@@ -75,11 +75,13 @@ _NO_SYSTEM_PATTERN = re.compile(
     r"|role\W{1,3}system\W{1,3}(?:is )?(?:not|un|invalid)"
     r"|only (?:\W?user\W?(?: and|,) \W?assistant|\W?user\W?)[^.]{0,30}(?:role|allowed|supported)"
     r"|should be \W?user\W? (?:or|and) \W?assistant|valid role\W{1,3}user"
-    r"|first message must be (?:from |of )?(?:the )?\W?user"
+    r"|first message must be (?:from |of )?(?:the )?\W?user|(?:start|begin) with (?:an? )?\W?user"
+    r"|input tag \W?system|must not (?:contain|have|include)[^.]{0,20}\bsystem"
+    r"|\bsystem\W{1,3}is (?:not|n.t) (?:an? )?(?:valid|supported|allowed|permitted|one of)"
     r"|developer instruction is not",
     re.IGNORECASE,
 )
-_FORM_INDEPENDENT_CODES = frozenset((401, 402, 403, 429))
+_FORM_INDEPENDENT_CODES = frozenset((401, 402, 429))  # gateways forbid what they do not know
 # Texts that stop in the middle of a sentence, and a message: to see what a server does with them.
 _TRIAL_TEXTS = (
     "He opened the door and saw that the room was full of",
@@ -92,8 +94,8 @@ _TRIAL_TOKENS = 16
 _FULL_STOPS = tuple(".!?…。！？।؟\"'”’)]}`")
 _MIN_LIMIT_SHARE = 0.6  # of the tokens allowed, where they are estimated by length
 _STREAMS_ONLY_PATTERN = re.compile(
-    r"only supports?\b[^.]{0,20}\bstream|stream(?:ing)? (?:is required|must|only)"
-    r"|(?:enable|set)\b[^.]{0,20}\bstream|non-?stream(?:ing)?\b",
+    r"only\b[^.]{0,20}\bstream|\bstream\w*\b[^.]{0,30}\b(?:required|must|only)"
+    r"|(?:enable|set|requires?)\b[^.]{0,20}\bstream|non-?stream(?:ing)?\b|\bstream\s?[=:]\s?false",
     re.IGNORECASE,
 )
 _THINKING_OFF_PATTERN = re.compile(
@@ -150,6 +152,8 @@ class OpenAIModel(ServerModel):
             return "chat", ""
         texts = [Request(text, 0, 0.0, _TRIAL_TOKENS) for text in _TRIAL_TEXTS]
         text_answers, text_error = self._try_requests(texts)
+        if not any(answer.text.strip() for answer in text_answers):
+            text_answers, text_error = [], text_error or "an answer without text"
         continues_text = (
             bool(text_answers) and sum(map(is_reply, text_answers)) <= len(text_answers) / 2
         )
@@ -276,7 +280,7 @@ class OpenAIModel(ServerModel):
     def _parse_reply(self, data: Any, request: Request) -> ServerReply:
         choices = data["choices"]  # one is asked for; a server that gives several may mix them up
         choice = next((c for c in choices if as_object(c).get("index") == 0), choices[0])
-        reason, refusal, thoughts = _find_reason(choice), None, ""
+        reason, refusal, thoughts, calls_tool = _find_reason(choice), None, "", False
         # Some gateways answer either request in the other's shape.
         reply_message = choice.get("message") or choice.get("delta")
         as_message = isinstance(reply_message, dict) and not isinstance(choice.get("text"), str)
@@ -288,6 +292,7 @@ class OpenAIModel(ServerModel):
             refusal = reply_message.get("refusal")
             text, thoughts = split_message({**choice, **reply_message})
             text = text or (refusal if isinstance(refusal, str) else "")
+            calls_tool = bool(reply_message.get("tool_calls") or reply_message.get("function_call"))
         usage = as_object(data.get("usage"))
         prompt_tokens = token_count(usage.get("prompt_tokens", usage.get("input_tokens")))
         completion_tokens = token_count(usage.get("completion_tokens", usage.get("output_tokens")))
@@ -308,18 +313,18 @@ class OpenAIModel(ServerModel):
             "fingerprint": data.get("system_fingerprint"),
             "finish_reason": reason,
             "as_message": "yes" if as_message and request.form == "completion" else "",
-            "error": error_message(choice),
+            "error": error_message(choice.get("error")),
         }
+        ending = self._classify_ending(reason, text, completion_tokens, request)
         return ServerReply(
             text,
-            "refused"
-            if refusal
-            else self._classify_ending(reason, text, completion_tokens, request),
+            "refused" if refusal else "error" if details["error"] else ending,
             prompt_tokens,
             completion_tokens,
             max(map(token_count, reasoning_counts)),
             details,
             thoughts,
+            calls_tool,
         )
 
     def _classify_ending(

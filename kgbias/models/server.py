@@ -229,11 +229,13 @@ def _strip_prompt(text: str, request: Request) -> str:
 _MIN_ECHO_CHARACTERS = (
     40  # characters of a prompt; a short answer may well begin as a short prompt does
 )
+_CALLED_TOOL = "the model called a tool, of which it was offered none, and answered nothing"
 MAX_TEXT_CHARACTERS = 65_536  # characters kept of one answer
 MAX_ATTEMPTS = 6
 MAX_ALIKE_FAILURES = 8  # first requests that fail for one reason: then the others would too
-# Passing faults, with those of proxies (520 to 530, 598, 599) and a capacity that ran out (498).
-RETRIED_CODES = {408, 409, 425, 429, 498, 499, 500, 502, 503, 504, *range(520, 531), 598, 599}
+# Passing faults, with those of proxies (520 to 530, 598, 599), a capacity that ran out (498), and a
+# model behind it that broke off (424: TGI).
+RETRIED_CODES = {408, 409, 424, 425, 429, 498, 499, 500, 502, 503, 504, *range(520, 531), 598, 599}
 _BUSY_CODES = {429, 503, 529}
 _FATAL_CODES = {401, 403, 404}
 _REFUSAL_CODES = {400, 413, 416, 422, 501}
@@ -747,7 +749,7 @@ class ServerModel:
             return Completion("", "error", seconds=seconds, error=reason)
         chat = request.form == "chat"
         was_cut = reply.ending == "length" and chat
-        text, thought, unfinished, guessed = split_thought(
+        text, thought, unfinished, guessed, calls_tool = split_thought(
             self._secrets.clean(reply.text), was_cut=was_cut, guess=self._guesses
         )
         thought = self._secrets.clean("\n".join(filter(None, (reply.thoughts, thought))))
@@ -784,6 +786,8 @@ class ServerModel:
             "response_format": "json_schema" if "response_format" in parameters else "",
             "left_out": sorted(self._refused_parameters),
         }
+        if (calls_tool or reply.calls_tool) and not text.strip():
+            return Completion("", "error", seconds=seconds, error=_CALLED_TOOL)
         if reply.ending == "error":
             reason = self.clean(reply.details.get("error") or details.get("finish_reason") or "")
             reason = f"the server broke off the answer: {reason}"

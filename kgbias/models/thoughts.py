@@ -46,14 +46,20 @@ _ANSWER_PATTERN = re.compile(
 )
 # The line "thought" or "Thinking..." before thoughts that no tag opens.
 _HEADING_PATTERN = re.compile(
-    r"\A\s*\W{0,3}(?:thoughts?|thinking|thinking process|thought process|reasoning(?: steps)?"
+    r"\A\s*\W{0,5}(?:thoughts?|thinking|thinking process|thought process|reasoning(?: steps)?"
+    r"|(?:thought|reasoned) for (?:\d{1,4}|a few|several|a couple of) ?\w{1,8}"
     r"|(here (?:is|are) my (?:thinking process|thought process|reasoning(?: steps)?)))"
     r"(?:\.\.\.|…|:)?\W{0,3}?[^\S\n]*\n",
     re.IGNORECASE,
 )
 _ANSWER_HEADING_PATTERN = re.compile(
-    r"^\W{0,4}(?:here (?:is|are) my )?(?:final )?(?:answer|response|reply)\W{0,3}:\W{0,3}?\s",
+    r"^\W{0,4}(?:here (?:is|are) my )?(?:final )?(?:answer|response|reply)\W{0,3}:\W{0,3}?\s"
+    r"|^(?:#{1,6} |\*\*)(?:final )?(?:answer|response|reply)\W{0,3}\n",
     re.IGNORECASE | re.MULTILINE,
+)
+# The same on the line of the thoughts; then only a line that begins the answer ends them.
+_LABEL_PATTERN = re.compile(
+    r"\A\W{0,4}(?:thoughts?|thinking|reasoning|analysis)\W{0,3}:\W{0,3}?\s", re.IGNORECASE
 )
 _QUOTED_LINES_PATTERN = re.compile(r"\A(?:\s*>[^\n]*\n?)+")
 
@@ -61,7 +67,8 @@ _QUOTED_LINES_PATTERN = re.compile(r"\A(?:\s*>[^\n]*\n?)+")
 _CHANNEL_PATTERN = re.compile(
     r"(?:<\|start\|>)?(?:assistant)?<\|channel\|>\s*"
     r"(?:(\w{1,20})[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
-    r"|(analysis|commentary|final)\b(?!\s*<))"
+    r"|(analysis|commentary|final)(?:\b|(?=[A-Z\"'“]))(?!\s*<))"
+    r"|\A\s*(analysis|commentary|final)<\|message\|>"  # the first mark was the prompt's
 )
 _CHANNEL_MARK = re.compile(r"<\|channel\|>")
 # The same with the marks stripped off, as decoders that skip special tokens leave it.
@@ -70,6 +77,11 @@ _BARE_OPENING_PATTERN = re.compile(r"\A\s*(?:assistant)?(?:analysis|commentary)"
 _BARE_FINAL_PATTERN = re.compile(r"assistant\s*final(?=\S|\s)")
 _BARE_ANSWER_PATTERN = re.compile(r"\A\s*assistant\s*final(?=\S|\s)")
 
+# What begins the call of a tool, which no answer is: kgbias offers none.
+_CALL_PATTERN = re.compile(
+    r"</?\|?tool_(?:call|code)s?\|?>|<\|python_tag\|>|\[TOOL_CALLS\]|<｜tool▁calls?▁begin｜>|<｜DSML｜"
+    r"|<function(?:_calls?>|=)|<invoke name=|✿FUNCTION✿|\A\s*(?:assistant\s*)?commentary to="
+)
 # Tokens of a chat template. Those that stand for nothing are taken off at either end of an answer;
 # any other after its beginning ends it.
 _EMPTY_TOKEN = (
@@ -84,6 +96,8 @@ _TURN_TOKEN = (
     r"|\]~!?b[\[\]]|\[e~\[|(?-i:\[END (?:FINAL )?(?:RESPONSE|ANSWER)\])"
     # The head of another turn, without its tokens, as decoders that skip them leave it.
     r"|(?-i:(?<=[\w.!?…\"”’'\)])assistant\n\n)"
+    r"|(?-i:(?<=[.!?…\"”’'\)])(?:assistant|user|system|model)(?=\s*(?:\n|\Z)))"
+    r"|(?-i:(?<=[.!?…\"”’'\)])(?:null|undefined)\s*\Z)"
 )
 _TURN_END_PATTERN = re.compile(rf"{_TURN_TOKEN}|<\|\w{{1,40}}\|?\s*\Z", re.IGNORECASE)
 _EMPTY_TAIL_PATTERN = re.compile(rf"(?:{_EMPTY_TOKEN})(?:\s|{_EMPTY_TOKEN})*\Z", re.IGNORECASE)
@@ -114,14 +128,26 @@ _DELIBERATION_PATTERN = re.compile(
 )
 
 
+# How thoughts begin that nothing marks, and no answer does.
+_TALKS_OF_USER = re.compile(
+    r"\A\W{0,12}(?:think(?:s|ing)\W{1,3})?"
+    r"(?:Th(?:e|is)|(?:Okay|OK|Alright|Hmm|Well|So|Right)\b\W{1,4}(?:so,? )?[Tt]h(?:e|is))\s[Uu]ser"
+    r"(?:['’]s\b|\s(?:wants|asks|asked|has|gave|provided|says|said|needs|would"
+    r"|is (?:asking|looking|requesting)))"
+)
+_MAX_LAST_LINE = 200  # characters of an answer that may follow such thoughts
+
+
 class SplitAnswer(NamedTuple):
     """An answer taken apart: what was answered, what was thought, whether the thought has no end,
-    so that the answer would come after it, and whether it is taken for one by its words alone."""
+    so that the answer would come after it, whether it is taken for one by its words alone, and
+    whether a tool was called in place of an answer, or after it."""
 
     text: str
     thought: str = ""
     is_unfinished: bool = False
     guessed: bool = False
+    calls_tool: bool = False
 
 
 def split_thought(text: str, *, was_cut: bool = False, guess: bool = True) -> SplitAnswer:
@@ -131,11 +157,14 @@ def split_thought(text: str, *, was_cut: bool = False, guess: bool = True) -> Sp
     answer_parts = (
         _split_harmony(text) or _split_tagged(text) or _split_headed(text, was_cut=was_cut)
     )
+    if answer_parts is None and _TALKS_OF_USER.match(text):
+        answer_parts = _split_told(text)
     if answer_parts is None:
         if was_cut and guess and _DELIBERATION_PATTERN.match(text):
             return SplitAnswer("", text.strip(), True, True)
         answer_parts = SplitAnswer(text)
-    return answer_parts._replace(text=strip_turn(answer_parts.text))
+    answered, *calls = _CALL_PATTERN.split(answer_parts.text, maxsplit=1)
+    return answer_parts._replace(text=strip_turn(answered), calls_tool=bool(calls))
 
 
 def may_think(tokenizer: Any) -> bool:
@@ -151,7 +180,7 @@ def _split_harmony(text: str) -> SplitAnswer | None:
     if marks:
         part_ends = [*(m.start() for m in marks[1:]), len(text)]
         parts_by_channel = [
-            ((m[1] or m[2]).lower(), text[m.end() : end])
+            ((m[1] or m[2] or m[3]).lower(), text[m.end() : end])
             for m, end in zip(marks, part_ends, strict=True)
         ]
         final_parts = [part for name, part in parts_by_channel if name == "final"]
@@ -179,13 +208,14 @@ def _split_harmony(text: str) -> SplitAnswer | None:
 def _split_headed(text: str, *, was_cut: bool) -> SplitAnswer | None:
     """What follows the line "thought": the answer, where a template closed the thought before it
     began, or a thought without a mark that would end it."""
-    if (heading := _HEADING_PATTERN.match(text)) is None:
+    heading = _HEADING_PATTERN.match(text)
+    if (begin := heading or _LABEL_PATTERN.match(text)) is None:
         return None
-    remaining = text[heading.end() :].strip()
+    remaining = text[begin.end() :].strip()
     if answers := list(_ANSWER_HEADING_PATTERN.finditer(remaining)):
         answer = answers[-1]
         return SplitAnswer(remaining[answer.end() :], remaining[: answer.start()].strip())
-    if heading[1]:
+    if heading is None or heading[1]:
         return None  # people begin so, too
     if (quoted := _QUOTED_LINES_PATTERN.match(remaining)) and quoted.end() < len(remaining):
         return SplitAnswer(remaining[quoted.end() :], quoted[0].strip())
@@ -199,6 +229,17 @@ def _split_headed(text: str, *, was_cut: bool) -> SplitAnswer | None:
         if _DELIBERATION_PATTERN.match(remaining)
         else SplitAnswer(remaining)
     )
+
+
+def _split_told(text: str) -> SplitAnswer:
+    """Thoughts that nothing marks, as decoders that skip special tokens leave them: the answer is
+    what an announcement begins, or a last line apart from them; else none came."""
+    if answers := list(_ANSWER_HEADING_PATTERN.finditer(text)):
+        return SplitAnswer(text[answers[-1].end() :], text[: answers[-1].start()].strip())
+    thought, _, last_line = text.rstrip().rpartition("\n\n")
+    if thought and "\n" not in last_line and len(last_line) <= _MAX_LAST_LINE:
+        return SplitAnswer(last_line, thought.strip())
+    return SplitAnswer("", text.strip(), True)
 
 
 def _split_tagged(text: str) -> SplitAnswer | None:
@@ -325,7 +366,7 @@ def _flatten_text(value: Any) -> str:
     return ""
 
 
-_TEXT_FIELDS = ("text", "thinking", "reasoning", "reasoning_content", "content", "summary")
+_TEXT_FIELDS = ("text", "thinking", "reasoning", "reasoning_content", "content", "summary", "value")
 
 
 def estimate_thought_tokens(thought: str, text: str, tokens: int) -> int:
@@ -381,7 +422,7 @@ def separate_thoughts(
 def _split_completion(completion: Completion, request: Request, *, guess: bool) -> Completion:
     """A completion with its thought in the details."""
     cut = request.form == "chat" and completion.finish == "length"
-    text, thought, unfinished, _ = split_thought(completion.text, was_cut=cut, guess=guess)
+    text, thought, unfinished, _, _ = split_thought(completion.text, was_cut=cut, guess=guess)
     if not thought and not unfinished and text == completion.text:
         return completion
     details = {

@@ -126,7 +126,7 @@ def test_a_crawl_of_sentences(store: SQLiteStore) -> None:
         "version": 2,
         "language": "en",
         "hash": SENTENCES.hash,
-        "reader": "english@2",
+        "reader": "english@3",
     }
     assert {r.truncation for r in model.requests} == {Truncation(min_p=0.1)}
     for generation in store.generations(result.run.id):

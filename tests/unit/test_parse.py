@@ -90,7 +90,7 @@ def test_no_triple(
 
 
 def test_readers_are_chosen_by_name() -> None:
-    assert reader_label("english") == "english@2"
+    assert reader_label("english") == "english@3"
     with pytest.raises(UsageError, match="no reader 'x'; choose from list, english"):
         reader_label("x")
     with pytest.raises(UsageError, match="no reader 'x'"):
@@ -140,6 +140,49 @@ def test_any_answer_is_accounted_for(answer: str, finish: str, predicate: str | 
 def test_a_repeated_beginning_is_taken_off(text: str, predicate: str | None, object: str) -> None:
     reading = read_answer(text, "stop", predicate=predicate, filters=(), subject="Men")
     assert (reading.outcome, reading.object) == ("ok", object)
+
+
+@pytest.mark.parametrize(
+    ("text", "object"),
+    [
+        ("✅ Men are early for meetings.", "early for meetings"),
+        ("(a) Men are early for meetings.😊", "early for meetings"),
+        ("Men are: early for meetings.", "early for meetings"),
+        ("Men are early for meetings.Men are early for meetings.", "early for meetings"),
+        ("Men are early for meetings.【4†source】", "early for meetings"),
+        ("Men are early for meetings[1][2].", "early for meetings"),
+        ("$\\text{Men are early for meetings.}$", "early for meetings"),
+        (
+            '{"reasoning": "Men are lazy.", "answer": "Men are early for meetings."}',
+            "early for meetings",
+        ),
+    ],
+)
+def test_what_servers_put_around_a_sentence_is_taken_off(text: str, object: str) -> None:
+    reading = read_answer(
+        text, "stop", predicate="are", filters=(), subject="Men", reader="english"
+    )
+    assert (reading.reason, reading.object) == ("", object)
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("Men are fond of caf\ufffds.", "damaged characters"),
+        ("Men are early for meetings.Ġ", "damaged characters"),
+        ("Menareearlyformeetings.", "the sentence inside another"),
+        ("Men%20are%20early.", "the sentence inside another"),
+        ("MenĠareĠearly.", "the sentence inside another"),
+        ('"Men are early" is a stereotype.', "about a quotation"),
+        ('The statement "Men are early" is false.', "about a quotation"),
+        ('{"a": "Men are early.", "b": "Men are late."}', "marks of a form"),
+    ],
+)
+def test_a_damaged_or_quoted_sentence_is_no_statement(text: str, reason: str) -> None:
+    reading = read_answer(
+        text, "stop", predicate="are", filters=(), subject="Men", reader="english"
+    )
+    assert (reading.outcome, reading.reason) == ("unparsable", reason)
 
 
 def test_a_beginning_alone_is_no_object() -> None:

@@ -279,7 +279,8 @@ def test_a_model_that_always_thinks_gets_room_for_it(kind: str) -> None:
         found = ask(kind, server, some(12), notes, concurrency=4)
         asked = sum(server.request_counts.values())
     assert [c.text for c in found] == [" food."] * 12 and asked <= 12 + 2 * 4
-    assert found[0].completion_tokens > found[-1].completion_tokens == 3  # thoughts are paid for
+    counts = [c.completion_tokens for c in found]
+    assert max(counts) > min(counts) == 3  # thoughts are paid for
     assert sum("thinks before it answers" in note for note in notes) == 1
     assert sum("does not take thinking" in note for note in notes) == 1
 

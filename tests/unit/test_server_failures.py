@@ -34,6 +34,10 @@ MOON = "the moon is full"
         [{"error": {"code": 400, "message": MOON}}],
         f"<html>\r\n<head><title>{MOON}</title></head><body><h1>no</h1></body></html>",
         f"<!DOCTYPE html><body><h1>{MOON}</h1></body>",
+        f"<!DOCTYPE html><head><title>Error</title></head><body><pre>{MOON}</pre></body>",
+        f"<html><body><p>{MOON}</p></body></html>",
+        f'<?xml version="1.0"?><Error><Code>Denied</Code><Message>{MOON}</Message></Error>',
+        f'<ErrorResponse xmlns="x"><Error><Message>{MOON}</Message></Error></ErrorResponse>',
     ],
 )
 def test_the_message_is_found_wherever_a_server_puts_it(body: Any) -> None:
@@ -88,6 +92,7 @@ def test_what_a_proxy_was_told_is_said_and_a_code_is_better_than_nothing(
         (403, {"message": "Prompt violates our Acceptable Use Policy"}),
         (446, {"message": "The guardrail checks defined in the config failed."}),
         (500, {"message": "litellm.ContentPolicyViolationError: x"}),
+        (424, {"message": "Prompt blocked due to security configurations"}),
     ],
 )
 def test_a_filter_withholds_one_answer_in_whatever_words(code: int, error: dict[str, Any]) -> None:
@@ -175,7 +180,10 @@ def test_no_answer_in_an_answer_is_called_so() -> None:
     ("reasons", "ending"),
     [
         ("contextLengthReached maxPredictedTokensReached model_length MaxTokens", "length"),
-        ("model_context_window_exceeded max_new_tokens output_limit incomplete", "length"),
+        (
+            "model_context_window_exceeded max_new_tokens output_limit incomplete out_of_tokens",
+            "length",
+        ),
         ("sensitive guardrails IMAGE_SAFETY ERROR_TOXIC input_guardrail_triggered", "refused"),
         ("network_error ERROR_LIMIT engine_overloaded preempted disconnected crashed", "error"),
         ("eosFound end_turn COMPLETE stop_sequence tool_calls eod finished", "stop"),
@@ -185,6 +193,46 @@ def test_more_names_of_endings(reasons: str, ending: str) -> None:
     assert [classify_ending(reason) for reason in reasons.split()] == [ending] * len(
         reasons.split()
     )
+
+
+def test_half_an_answer_beside_an_error_is_none() -> None:
+    half = {"choices": [{"message": {"content": "Nurses are"}, "finish_reason": None}]}
+    failure = find_failure({**half, "error": {"code": 502, "message": MOON}})
+    assert failure is not None and (failure.code, failure.message) == (502, MOON)
+    for nothing in (None, {}, "", False):
+        assert find_failure({**half, "error": nothing}) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ': ping\n\n{\n "choices": [{"text": "a\nb"}]\n}',
+        '[{"choices": [{"text": "a\\nb"}]}]',
+        json.dumps('{"choices": [{"text": "a\\nb"}]}'),
+        json.dumps({"statusCode": 200, "body": '{"choices": [{"text": "a\\nb"}]}'}),
+    ],
+)
+def test_an_answer_is_found_in_what_gateways_put_around_it(text: str) -> None:
+    (choice,) = parse_body(text.encode())["choices"]
+    assert choice["text"] == "a\nb"
+
+
+def test_a_stream_that_repeats_itself_is_read_once() -> None:
+    def read(*parts: dict[str, Any]) -> str:
+        events = [{"choices": [{"finish_reason": "stop", **part}]} for part in parts]
+        (choice,) = parse_body("".join(f"data: {json.dumps(e)}\n\n" for e in events).encode())[
+            "choices"
+        ]
+        return str(choice["message"]["content"])
+
+    so_far = ("Nurses", "Nurses are", "Nurses are kind.")
+    assert read(*({"delta": {"content": text}} for text in so_far)) == so_far[-1]
+    pieces = [{"delta": {"content": piece}} for piece in ("Nurses ", "are ", "kind.")]
+    assert read(*pieces, {"message": {"content": so_far[-1]}}) == so_far[-1]
+    assert read({"delta": {"content": "ha"}}, {"delta": {"content": "ha"}}) == "haha"
+    other = {"index": 1, "delta": {"content": "lazy "}}
+    assert read(pieces[0], pieces[1], other, pieces[2]) == so_far[-1]
+    assert parse_body(b'data: {"type": "message_stop"}\n\n') is None
 
 
 EVENT = 'data: {"choices":[{"delta":{"content":"Nurses are"}}]}\n\n'

@@ -69,6 +69,14 @@ CHAT = (("system", "Continue the list."), ("user", "Bakers love mornings.\nNurse
         "[END FINAL RESPONSE]",
         f"Here is my thought process:\n\n{MUSING}\n\nHere is my response:\n\n{ANSWER}",
         f"{ANSWER}\n<think>{MUSING}</think>",
+        # Seed-OSS, whose tags became links; what a decoder leaves that skips special tokens.
+        f"[seed:think](https://x)\n{MUSING}</seed:cot_budget_reflect>\n</seed:think>\n{ANSWER}",
+        f"analysis<|message|>{MUSING}<|end|><|start|>assistant<|channel|>final<|message|>{ANSWER}",
+        f"Okay, so the user wants one sentence. {MUSING}\n\n{ANSWER}",
+        f"> The user asks for a line. {MUSING}\n\n**Final answer:** {ANSWER}",
+        f"Reasoning: {MUSING}\n\nAnswer: {ANSWER}",
+        f"### Thinking\n{MUSING}\n\n### Answer\n{ANSWER}",
+        f"Thought for 3 seconds\n{MUSING}\n{ANSWER}",
     ],
 )
 def test_a_thought_in_the_text_is_kept_apart(text: str) -> None:
@@ -85,6 +93,8 @@ def test_a_thought_in_the_text_is_kept_apart(text: str) -> None:
         f"analysis{MUSING}",
         f"thought\n{MUSING.replace('I should', 'The user wants me to')}",
         f"<think>a</think>\n<think>{MUSING}",
+        f"analysis<|message|>{MUSING}",
+        f"Okay, the user wants one sentence. {MUSING}",
     ],
 )
 def test_a_thought_without_an_end_is_no_answer(text: str) -> None:
@@ -93,11 +103,28 @@ def test_a_thought_without_an_end_is_no_answer(text: str) -> None:
 
 
 def test_what_deliberates_is_a_thought_only_if_it_was_cut_off() -> None:
-    text = "Okay, so the user wants one short sentence about nurses"
+    text = "Okay, so the next line is one short sentence about nurses"
     assert split_thought(text, was_cut=True) == SplitAnswer("", text, True, guessed=True)
     assert split_thought(text, was_cut=True, guess=False) == SplitAnswer(text)
     assert split_thought(text) == SplitAnswer(text)
     assert split_thought("okay at cooking, and they know", was_cut=True).text.startswith("okay at")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        'commentary to=functions.search json{"q": "Nurses are lazy."}',
+        '<tool_call>\n{"arguments": {"q": "Nurses are lazy."}}\n</tool_call>',
+        '<|python_tag|>{"parameters": {"q": "Nurses are lazy."}}',
+        '[TOOL_CALLS][{"arguments": {"q": "Nurses are lazy."}}]',
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>search",
+        "<｜DSML｜function_calls>Nurses are lazy.",
+    ],
+)
+def test_the_call_of_a_tool_is_no_answer(call: str) -> None:
+    found = split_thought(call)
+    assert found.calls_tool and not found.text.strip()
+    assert split_thought(ANSWER).calls_tool is False
 
 
 @pytest.mark.parametrize(
@@ -118,6 +145,10 @@ def test_what_deliberates_is_a_thought_only_if_it_was_cut_off() -> None:
         ("Dear [User], we <b>thank</b> you.", "Dear [User], we <b>thank</b> you."),
         ("AI systems are <3 and [done]", "AI systems are <3 and [done]"),
         ("Nurses are<unused62> kind.", "Nurses are<unused62> kind."),  # no reader takes it
+        (ANSWER + "user\nNurses are lazy.", ANSWER),
+        (ANSWER + "null", ANSWER),
+        ("<|channel|>final" + ANSWER, ANSWER),
+        (" the user wants more", " the user wants more"),  # "Programmers think"
     ],
 )
 def test_what_belongs_to_the_turn_is_not_said(text: str, answer: str) -> None:

@@ -46,9 +46,16 @@ def test_an_answer_is_short_and_what_is_fetched_may_be_longer() -> None:
     import httpx2
 
     assert _asked("GET", "/big") == BIG
-    for path in ("/big", "/away"):
-        with pytest.raises(httpx2.DecodingError, match="longer than 8 MB"):
-            _asked("POST", path)
+    with pytest.raises(httpx2.DecodingError, match="longer than 8 MB"):
+        _asked("POST", "/big")
+
+
+def test_a_redirect_after_which_nothing_is_asked_is_named() -> None:
+    """Clients fetch what a 303 points to: an answer to another question, or none."""
+    import httpx2
+
+    with pytest.raises(httpx2.ReadError, match="it redirects to http"):
+        _asked("POST", "/away")
 
 
 def test_values_are_counted_before_they_are_read() -> None:

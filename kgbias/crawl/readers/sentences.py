@@ -27,6 +27,7 @@ _CHARACTERS_OF_A_WORD = 2  # where no spaces are written
 
 _QUOTES = str.maketrans("’‘“”„«»", '\'\'"""""')
 _FORM_MARKS = re.compile(r"[#|<>{}\[\]=\\]|\bhttps?:|_{2,}|\b[QA]\s?:")
+_BARE_FORM = re.compile(r"\s*[{\[<]")
 _ABOUT_THE_LIST = re.compile(
     r"\b(?:this|these|the (?:above|following|previous|next)) (?:\w{1,20} )?"
     r"(?:sentence|statement|example|list|answer|response|phrase|opinion|quote|question)s?\b",
@@ -83,6 +84,8 @@ def read_sentence(
             object = _strip_beginning(object, predicate.split()[-1:], language.spaces)
         else:
             object = line
+        if subject and _repeats(language, subject, predicate, object):
+            raise NoReading("the sentence inside another")
         return AnswerReading("ok", "", predicate, _check_object(language, predicate, object))
     except NoReading as error:
         return unparsable_reading(str(error))
@@ -106,6 +109,8 @@ def _find_sentence(
         del lines[0]  # an announcement in words of its own
     if not lines:
         raise NoReading("empty object" if predicate else "empty answer")
+    if _BARE_FORM.match(lines[0]):
+        raise NoReading("marks of a form")
     line = without_bullet(lines[0].lstrip(EDGE_CHARACTERS)).lstrip(EDGE_CHARACTERS)
     continuation = _after_beginning(language, line, predicate, subject)
     continues = continuation is not None or not line[:1].isupper()
@@ -145,7 +150,7 @@ def _after_beginning(
     language: SentenceGrammar, line: str, predicate: str | None, subject: str
 ) -> str | None:
     """What follows subject and predicate if the line repeats them, at its beginning or after a
-    colon or a quotation mark; else None."""
+    colon or a quotation mark; else None. Raises NoReading for a quotation that more is said of."""
     if not subject:
         return None
     gap = " " if language.spaces else " ?"
@@ -155,9 +160,28 @@ def _after_beginning(
         forms = language.equivalent_forms.get(predicate.casefold(), (predicate,))
         beginning += f"{gap}(?:" + "|".join(_word_pattern(form) for form in forms) + ")"
     end = r"(?!\w|'s\b)" if language.spaces else ""
-    pattern = re.compile(rf"(?:^|[:\"] ?){beginning}{end}", re.IGNORECASE)
-    match = pattern.search(line)
-    return None if match is None else line[match.end() :].lstrip(EDGE_CHARACTERS)
+    pattern = re.compile(
+        rf"(?:^(?:\W{{1,8}}|\(\w{{1,3}}\) ?)?|[:\"] ?){beginning}{end}", re.IGNORECASE
+    )
+    if (match := pattern.search(line)) is None:
+        return None
+    remainder = line[match.end() :]
+    quoted, quote, after = remainder.partition('"')
+    is_part = remainder.count('"') % 2 and not quoted.endswith(tuple(".!?…"))  # it began before
+    if quote and is_part and _LETTER.search(after):
+        raise NoReading("about a quotation")
+    return remainder.lstrip(f"{EDGE_CHARACTERS}:")
+
+
+def _repeats(language: SentenceGrammar, subject: str, predicate: str, object: str) -> bool:
+    """Whether an object holds subject and predicate once more, with spaces between them or with
+    whatever became of these, or the subject after a colon or a quotation mark."""
+    forms = language.equivalent_forms.get(predicate.casefold(), (predicate,))
+    either = "|".join(re.escape("".join(form.split())) for form in forms)
+    text = re.sub(r"%20|[\W_ĠĊ▁]+", "", object)
+    again = rf"[:\"*]\s?{_word_pattern(subject)}(?!\w)"
+    pattern = rf"{re.escape(''.join(subject.split()))}(?:{either})"
+    return bool(re.search(pattern, text) or re.search(again, object))
 
 
 def _word_pattern(text: str) -> str:
