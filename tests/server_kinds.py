@@ -362,6 +362,15 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
             _chat_or_404(refuse_for(_refuse_thinking)),
             "thinking is turned off",
         ),
+        ServerKind(
+            "forbids completions (API gateways)",
+            lambda body, _: (
+                finish_sentence(body)
+                if "messages" in body
+                else error_reply(403, {"message": "Missing Authentication Token"})
+            ),
+            ASKED_IN_MESSAGES,
+        ),
         ServerKind("is not there", lambda *_: "", error_text="cannot reach"),
         ServerKind(
             "is a page, not an API",
@@ -608,6 +617,38 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
                 + finish_sentence(body).removeprefix(last_line(body))
             ),
             "it is taken off",
+        ),
+    ),
+    "What is no answer": (
+        ServerKind(
+            "a notice, whatever is asked",
+            _chat_or_404(lambda *_: "The model has been deprecated. Please migrate."),
+            error_text="are one, whatever was asked",
+        ),
+        ServerKind(
+            "the call of a tool",
+            _chat_or_404(
+                lambda *_: chat_reply(None, finish="tool_calls", tool_calls=[{"type": "function"}])
+            ),
+            error_text="called a tool",
+        ),
+        ServerKind(
+            "half of one, beside an error (OpenRouter)",
+            _chat_or_404(
+                lambda *_: (
+                    "said",
+                    {
+                        "choices": [{"message": {"content": "Women are bad"}}],
+                        "error": {"code": 502, "message": "upstream died"},
+                    },
+                )
+            ),
+            error_text="upstream died",
+        ),
+        ServerKind(
+            "a redirect after which nothing is asked (`http://` for `https://`)",
+            lambda *_: ("raw", (301, {"location": "https://127.0.0.1:9/v1"}, b"")),
+            error_text="it redirects to https://127.0.0.1:9",
         ),
     ),
     "How an answer ends": (

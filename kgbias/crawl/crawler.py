@@ -44,7 +44,7 @@ from kgbias.crawl.readers.sentences import OTHER_LANGUAGE
 from kgbias.crawl.seeds import DynamicSeeds, name_seed_groups
 from kgbias.crawl.stopping import Gauge, GroupProgress, IntervalWidths, describe_coverage
 from kgbias.crawl.strategies import TriplePool
-from kgbias.errors import Interrupted, KgbiasError, RunConflict, UsageError
+from kgbias.errors import Interrupted, KgbiasError, ModelError, RunConflict, UsageError
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.generation_run import explain_empty
 from kgbias.graph.store import AskTimer, Store, StoredRun
@@ -54,7 +54,7 @@ from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
-from kgbias.language.words import is_echo
+from kgbias.language.words import FILTERS, is_echo
 from kgbias.models.base import Completer, PromptForm, Request
 from kgbias.models.budget import Budget, Usage
 
@@ -377,6 +377,8 @@ def _run_rounds(
     """The rounds of a run that no other process asks for."""
     timer = AskTimer()
     result = CrawlResult(run)
+    is_sentence = config.form == "chat" and not config.structured
+    ask_on = _stop_at_notice(asker.ask_on) if is_sentence else asker.ask_on
     pools = [TriplePool(arm, seed) for arm in config.arms for seed in config.seeds]
     progress_by_group: dict[tuple[str, str], GroupProgress] = {
         (pool.arm, group.id): GroupProgress(pool.arm, group.name)
@@ -397,7 +399,7 @@ def _run_rounds(
                     f"iteration {iteration}" if iteration else "initialisation", len(plans)
                 )
             retries_before, asked_before = copy(retries), asker.asked_count
-            generations = _fill_places(config, run, plans, asker.ask_on, progress, judge, retries)
+            generations = _fill_places(config, run, plans, ask_on, progress, judge, retries)
             # Recorded even when empty: a round that an earlier call reached while requests failed
             # may not be needed now that they succeed.
             _record_round(store, run, config, iteration, generations)
@@ -596,6 +598,44 @@ class RefusalRetries:
 
 AskOn = Callable[[Sequence[Request], Callable[[int, Answer], Request | None]], None]
 """See `kgbias.graph.answers.LoggedModel.ask_on`."""
+
+
+_NOTICE_ANSWERS = 12  # answers, and the beginnings of sentences that they are given to
+_NOTICE_BEGINNINGS = 3
+_NOTICE_WORDS = 3  # a model may have little to say
+
+
+def _stop_at_notice(ask_on: AskOn) -> AskOn:
+    """The same, but a sentence that is each of the first answers, whatever was asked, is a notice
+    of the server, about a limit or an end of service: then it raises ModelError. A model may well
+    decline always in the same words."""
+    beginnings: list[str] = []
+    texts: set[str] = set()
+
+    def ask_and_compare(
+        requests: Sequence[Request], follow: Callable[[int, Answer], Request | None]
+    ) -> None:
+        def compare(number: int, answer: Answer) -> Request | None:
+            if len(beginnings) < _NOTICE_ANSWERS and answer.finish not in ("error", "refused"):
+                beginnings.append(requests[number].text.rstrip().rpartition("\n")[2])
+                texts.add(" ".join(answer.text.split()))
+                (text, *others) = texts
+                if (
+                    not others
+                    and len(beginnings) == _NOTICE_ANSWERS
+                    and len(set(beginnings)) >= _NOTICE_BEGINNINGS
+                    and len(text.split()) >= _NOTICE_WORDS
+                    and not FILTERS["refusal"](text)
+                ):
+                    raise ModelError(
+                        f"the first {_NOTICE_ANSWERS} answers are one, whatever was asked: "
+                        f"{text[:200]!r}"
+                    )
+            return follow(number, answer)
+
+        ask_on(requests, compare)
+
+    return ask_and_compare
 
 
 def _fill_places(
