@@ -30,12 +30,10 @@ from kgbias.stats.keyness import (
 )
 from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample
 
-MAX_COUNTED_STATEMENTS = (
-    100_000  # statements of a group that come as counts, and are dealt one by one
-)
-MAX_CLUSTERED_STATEMENTS = (
-    20_000  # different statements of a category; of more, none are put together by meaning
-)
+# Statements of a group that come as counts, and are dealt one by one.
+MAX_COUNTED_STATEMENTS = 100_000
+# Different statements of a category; of more, none are put together by meaning.
+MAX_CLUSTERED_STATEMENTS = 20_000
 _MAX_NEIGHBOURS = 1_000  # statements around one
 WORD, ATTRIBUTE, PREDICATE, MEANING, TOPIC = KINDS = (
     "word",
@@ -161,6 +159,7 @@ class _ContentFeatures:
         self._topics = {
             id: topic_names[topic] for id, topic in topic_of_triple.items() if topic in topic_names
         }
+        # Statements that name a group would gather by the name.
         nameless = [t for t in triples if not self._names_a_group(t)]
         self._meanings = _cluster_statements(nameless, vectors, min_cosine) if vectors else {}
 
@@ -226,6 +225,7 @@ def _cluster_statements(
         counts[triple.statement_id] += triple.count
         texts[triple.statement_id] = normalise(f"{triple.predicate} {triple.object}")
     place = {id: n for n, id in enumerate(vectors.ids) if id in texts}
+    # By text where counts are equal, so that the clusters do not depend on the order of reading.
     ids = sorted(place, key=lambda id: (-counts[id], texts[id]))
     if not 1 < len(ids) <= MAX_CLUSTERED_STATEMENTS:
         return {}

@@ -466,6 +466,7 @@ def run_family(
             )
         )
     tests = adjust_tests(tests, correction)
+    # A single comparison is all there is to test.
     p_value = tests[0].p if len(tests) == 1 else permutation.p_value
     tests = [replace(t, omnibus_p=p_value) for t in tests]
     if all(t.second == REST for t in tests):
@@ -473,6 +474,7 @@ def run_family(
             replace(t, shrunken=s)
             for t, s in zip(tests, shrink_differences([t.difference for t in tests]), strict=True)
         ]
+    # Last, after the intervals have served as a measure of what is known.
     tests = [_within(t, get_measure(measure).widest) for t in tests]
     return OmnibusTest(
         measure,
@@ -557,6 +559,7 @@ def _sum_forms(
     ]
     numbers = 2 * len(forms) * len(sides) * (1 + max(levels, default=0))
     draws = min(DEFAULT_DRAWS, max(_MIN_DRAWS, _MAX_RESAMPLE_NUMBERS // max(1, numbers)))
+    # A seed each: sides are resampled independently.
     return {
         name: _FormSums(
             *sample.table(forms), FormResamples.from_sample(sample, forms, draws=draws, seed=n)
@@ -627,6 +630,7 @@ def shrink_differences(differences: Sequence[Estimate]) -> list[Estimate]:
         [((difference.high - difference.low) / (2 * critical)) ** 2 for difference in known_ones]
     )
     spread = 0.0
+    # The weights depend on the spread that they estimate, so the two are found in turn.
     for _ in range(200):
         weights = 1 / (variances + spread)
         next_spread = max(0.0, float(weights @ (effects**2 - variances) / weights.sum()))
@@ -635,6 +639,7 @@ def shrink_differences(differences: Sequence[Estimate]) -> list[Estimate]:
         spread = next_spread
     weights = 1 / (variances + spread)
     middle = float(weights @ variances / weights.sum())
+    # Morris's (k - 2) / k: a spread estimated from k differences would shrink them too much.
     shares = (known_count - 2) / known_count * variances / (variances + spread)
     error = np.sqrt(
         variances * (1 - shares)
@@ -796,6 +801,7 @@ def phrase_p_value(value: float) -> str:
 def excludes_zero(difference: Estimate) -> bool:
     """Whether the interval of a difference leaves out 0, on the side of the difference itself."""
     d = difference
+    # An interval of resamples may lie wholly beside its own value.
     return d.has_interval and (d.low > 0 or d.high < 0) and (d.value > 0) == (d.low > 0)
 
 

@@ -378,6 +378,7 @@ def _contrast_crawls(
         key[0], group, sides, [(first_model.name, second_model.name)], detect=False
     ).tests
     difference = test.difference
+    # The standard error that a normal interval of this width would have.
     error = (difference.high - difference.low) / (2 * 1.959964)
     designs = [s.sample.design for s in sides.values()]
     freedom = float(
@@ -439,6 +440,7 @@ def _list_permutation_units(
 
 def _find_detectable(contrast: ModelContrast, family: int) -> float:
     """The difference that the test would find in 80% of cases, in a family of this size."""
+    # So few pairs cannot give a p-value that survives the correction, whatever the difference.
     if contrast.paired_by_unit and min_p_value(contrast.n[0]) > SIGNIFICANCE_LEVEL / family:
         return math.nan
     if contrast.drawn is None or not contrast.difference.has_interval:
@@ -539,9 +541,8 @@ def _rank_models(
             mix.resample_mean(subject.find_sample(key), DEFAULT_DRAWS, rng).replicates(rng)
             for subject in subjects
         ]
-        defined = ~np.isnan(resampled_means).any(
-            axis=0
-        )  # a resample may lack every form that counts
+        # A resample may lack every form that counts.
+        defined = ~np.isnan(resampled_means).any(axis=0)
         replicates = {
             subject.name: r[defined] for subject, r in zip(subjects, resampled_means, strict=True)
         }

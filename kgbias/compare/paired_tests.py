@@ -90,6 +90,8 @@ def permutation_p_value(
     larger_strata = [
         (exceedances, first_count) for exceedances, first_count in strata if len(exceedances) > 2
     ]
+    # Of two clusters, one exceeds their mean by as much as the other falls short: to exchange them
+    # turns the sign.
     differences = np.array([(a - b) / 2 for a, b in pairs])
     if not larger_strata and len(pairs) <= _MAX_EXACT_PAIRS:
         signs = np.array(list(product((1.0, -1.0), repeat=len(pairs))))
@@ -102,6 +104,8 @@ def permutation_p_value(
         rows = min(step, permutations - start)
         statistics = rng.choice((1.0, -1.0), size=(rows, len(pairs))) @ differences
         for exceedances, first_count in larger_strata:
+            # The places of the smallest random numbers are a random choice; to find them takes no
+            # full sort.
             shuffled = rng.random((rows, len(exceedances))).argpartition(first_count - 1, axis=1)[
                 :, :first_count
             ]
@@ -197,12 +201,14 @@ def permutation_detectable(
     strata = _build_strata(first, second)
     if not strata:
         return math.nan
+    # The logarithm of how many ways there are: their number overflows.
     ways = sum(
         math.lgamma(len(stratum.sums) + 1)
         - math.lgamma(stratum.first_count + 1)
         - math.lgamma(len(stratum.sums) - stratum.first_count + 1)
         for stratum in strata
     )
+    # Of all ways, two (the observed one and its mirror image) reach the largest difference.
     if level < max(2 * math.exp(-ways), 1 / (DEFAULT_PERMUTATIONS + 1)):
         return math.nan
     rng = np.random.Generator(np.random.PCG64(seed))
@@ -220,6 +226,7 @@ def permutation_detectable(
         * (joint_degrees + 1)
         / joint_degrees
     )
+    # The statistic and the mixed term grow with the spread, the variance with its square.
     moments[[0, 3]] *= spread
     moments[2] *= spread**2
     critical_square = (
@@ -232,6 +239,8 @@ def permutation_detectable(
         variance = moments[2] + difference * moments[3] + difference**2 * moments[4]
         return float((statistic**2 >= critical_square * variance).mean())
 
+    # Begin at one standard deviation of the statistic, double until the power is reached, then
+    # halve the distance.
     highest = float(np.sqrt(moments[2].mean()) / moments[1].mean())
     lowest, limit = 0.0, highest * 1e6
     while power_at(highest) < power:
@@ -295,6 +304,7 @@ def _sample_moments(stratum: _Stratum, rng: np.random.Generator) -> Values:
             drawn_sides.append(
                 (
                     side_places,
+                    # Draws from n clusters vary by (n - 1) / n of what the clusters do.
                     np.full(side_places.shape, math.sqrt((stop - start) / (stop - start - 1))),
                 )
             )
@@ -303,6 +313,7 @@ def _sample_moments(stratum: _Stratum, rng: np.random.Generator) -> Values:
         )
         sums = stratum.sums[places] * scale
     else:
+        # A side of one cluster has no spread to draw from: the stratum's clusters are dealt anew.
         places = rng.permuted(np.tile(np.arange(size), (_POWER_SAMPLES, 1)), axis=1)
         sums = stratum.centred_sums[places]
     counts = stratum.counts[places]
@@ -336,6 +347,8 @@ def _critical_value(strata: Sequence[tuple[Values, int]], level: float) -> float
         )
         second_power, fourth_power = float((exceedances**2).sum()), float((exceedances**4).sum())
         stratum_variance = first_count * (size - first_count) / (size * (size - 1)) * second_power
+        # The fourth moment of a sum of n of N values drawn without replacement, by the chances that
+        # one, two, three or four given values are all drawn.
         moment = (
             inclusion[0] * fourth_power
             + inclusion[1] * (3 * second_power**2 - 7 * fourth_power)
@@ -451,9 +464,8 @@ def _planned_sample(prompts_by_kind: Mapping[Hashable, PlannedPrompts]) -> Clust
     sums: list[Values] = []
     counts: list[Values] = []
     for kind, kind_prompts in prompts_by_kind.items():
-        spread = REGARD_SPREADS.get(
-            kind_prompts.strategy, REGARD_SPREADS["predicate"]
-        )  # others: the nearest known
+        # Of other strategies no spread is known; a prompt that gives a predicate is the nearest.
+        spread = REGARD_SPREADS.get(kind_prompts.strategy, REGARD_SPREADS["predicate"])
         size = kind_prompts.answers * spread.answered_share
         shared_variance, own_variance = (
             spread.prompt_share * spread.variance,

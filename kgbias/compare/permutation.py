@@ -185,6 +185,7 @@ def _build_clusters(samples: Sequence[StratifiedSample], forms: Sequence[Hashabl
             or sample.design is None
             or sample.places is None
         ):
+            # How it was drawn is not known: each observation is taken as a cluster of its own.
             values = np.repeat(sample.values, sample.counts)
             zeros = np.zeros(len(values))
             cluster_columns.append((zeros + group_index, zeros, zeros, values, zeros + 1))
@@ -229,6 +230,8 @@ def _iter_permutations(
     blocks = []
     for block in np.unique(clusters.block):
         block_clusters = np.flatnonzero(clusters.block == block)
+        # Group by group, so that after shuffling the first n places stand for the first group, and
+        # one `reduceat` adds up each group's.
         block_clusters = block_clusters[np.argsort(clusters.group[block_clusters], kind="stable")]
         group_numbers, starts = np.unique(
             clusters.group[block_clusters].astype(np.int64), return_index=True
@@ -243,6 +246,7 @@ def _iter_permutations(
         sums, sizes = np.zeros((rows, groups, forms)), np.zeros((rows, groups, forms))
         for block_clusters, group_numbers, starts, form in blocks:
             permuted = block_clusters[None, :].repeat(rows, axis=0)
+            # A block of one group stays as it is, however it is dealt.
             if len(group_numbers) > 1:
                 permuted = rng.permuted(permuted, axis=1)
             sums[:, group_numbers, form] += np.add.reduceat(clusters.sums[permuted], starts, axis=1)

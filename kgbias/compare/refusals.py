@@ -149,6 +149,8 @@ def _measure_category(
         block: group_index
         for group_index, block in enumerate(dict.fromkeys(p_values.block for p_values in prompts))
     }
+    # A prompt either has the feature or not: asked several times, it is refused if half of its
+    # answers are.
     refused = np.flatnonzero([p_values.share >= 0.5 for p_values in prompts])
     table = FeatureTable(
         len(groups),

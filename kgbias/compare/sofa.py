@@ -336,6 +336,7 @@ def _build_subject(result: SofaResult, name: str) -> ModelSamples:
         values = np.array([s.variance for s in category_result.statements])
         samples[key] = Sample.from_values(values)
         strata[key] = [s.id for s in category_result.statements]
+        # Weighted so that a plain mean over all statements is the mean of the categories' means.
         weighted_values.append(values * (total / (len(values) * len(result.categories))))
         places += [(category_result.category, s.id) for s in category_result.statements]
     groups = [Group(category_result.category, "") for category_result in result.categories]

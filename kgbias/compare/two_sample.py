@@ -114,6 +114,7 @@ def _run_tests(first: Sample, second: Sample) -> _RankTests:
         return _asymptotic_tests(first, second)
     first_values, second_values = (np.repeat(s.values, s.counts) for s in (first, second))
     all_values = np.concatenate([first_values, second_values])
+    # The exact distribution of U is that of values without ties, also in scipy.
     has_ties = len(np.unique(all_values)) < len(all_values)
     ks_test = ks_2samp(first_values, second_values, method="exact")
     u_test = mannwhitneyu(first_values, second_values, method="asymptotic" if has_ties else "exact")
@@ -149,6 +150,8 @@ def _design_effects(first: Sample, second: Sample) -> _DesignEffects | None:
     cluster_ranks = np.bincount(cluster, counts * (mid_ranks[place] - total / 2))
     independent_u = float(value_counts @ (mid_ranks - total / 2) ** 2)
     thresholds = distinct
+    # The distribution functions at a hundred quantiles: a table of every cluster at every value
+    # would not fit into memory.
     if len(distinct) > _MAX_THRESHOLDS:
         cut_places = np.searchsorted(
             np.cumsum(value_counts) / total, (np.arange(_MAX_THRESHOLDS) + 0.5) / _MAX_THRESHOLDS
@@ -157,6 +160,7 @@ def _design_effects(first: Sample, second: Sample) -> _DesignEffects | None:
     band = np.searchsorted(thresholds, values)  # values above the last threshold are in a band more
     size = len(thresholds) + 1
     cluster_bands = np.bincount(cluster * size + band, counts, (int(cluster.max()) + 1) * size)
+    # The last band holds all values and has no variance.
     at_most = np.cumsum(cluster_bands.reshape(-1, size), axis=1)[:, :-1]
     share = at_most.sum(axis=0) / total
     sums = at_most - np.bincount(cluster, counts)[:, None] * share
@@ -190,9 +194,8 @@ def _asymptotic_tests(
     effective_size = first_size * second_size / (first_size + second_size) / effects.ks
     ks_p = float(kstwo.sf(ks_statistic, max(1, round(effective_size))))
     ties = first_counts + second_counts
-    u_statistic = float(
-        first_counts @ (np.cumsum(second_counts) - second_counts / 2)
-    )  # pairs in which the first is larger, ties half
+    # Pairs in which the first is larger, ties half.
+    u_statistic = float(first_counts @ (np.cumsum(second_counts) - second_counts / 2))
     size = first_size + second_size
     spread = math.sqrt(first_size * second_size / 12) * math.sqrt(
         max(0.0, size + 1 - float((ties * (ties**2 - 1) / size / (size - 1)).sum()))
@@ -201,6 +204,7 @@ def _asymptotic_tests(
         return _RankTests(ks_statistic, ks_p, u_statistic, 1.0)
     spread *= math.sqrt(effects.u)
     u_p = float(
+        # 0.5 is the correction for continuity.
         min(1.0, 2 * ndtr((0.5 - abs(u_statistic - first_size * second_size / 2)) / spread))
     )
     return _RankTests(ks_statistic, ks_p, u_statistic, u_p)

@@ -82,6 +82,7 @@ class Design:
             for members in strata:
                 n = len(members)
                 picks = rng.integers(0, n, size=(rows, n - 1))
+                # One bincount for all rows: those of row r go into bins r n to r n + n - 1.
                 picks += np.arange(rows)[:, None] * n
                 counts = np.bincount(picks.ravel(), minlength=rows * n).reshape(rows, n)
                 weights[:, members] = counts * (n / (n - 1))
@@ -96,10 +97,13 @@ class Design:
         strata = [m for m in members if len(m) > 1]
         lone = [m for m in members if len(m) == 1]
         if len(lone) > 1 or (lone and not strata):
+            # A stratum of one cluster shows no variance. Put together, as in surveys (collapsed
+            # strata; Cochran 1977, section 5A.12), such strata show rather too much of it.
             strata.append(np.concatenate(lone))
         elif lone:
             largest = max(range(len(strata)), key=lambda n: len(strata[n]))
             strata[largest] = np.concatenate([strata[largest], lone[0]])
+        # A single cluster in all has nothing to be exchanged with.
         return [m for m in strata if len(m) > 1]
 
 
@@ -210,6 +214,7 @@ def resample(
         for name, of_place in design.levels.items()
         for unit, members, share in _split_units(of_place, places)
     ]
+    # First the statistic of all values, then that of each unit alone, from the same weights.
     replicates: list[list[Values]] = [[] for _ in range(len(units) + 1)]
     error_draws: list[Values] = []
     for weights in design.weights(draws, rng, len(places)):
@@ -273,6 +278,7 @@ def resample_effects(values: Values, noise: Values, draws: int, rng: np.random.G
     effect_variance = max(0.0, total_variance - float(noise[defined].mean()))
     if not effect_variance:
         return np.zeros(draws)
+    # n / (n - 1), as deviations from their own mean are too small by its inverse.
     reflated = (values - values.mean()) * np.sqrt(effect_variance / total_variance * n / (n - 1))
     return np.asarray(reflated[rng.integers(0, n, size=(draws, n))].mean(axis=1))
 
@@ -286,6 +292,7 @@ def _split_units(units: Places, places: Places) -> list[tuple[int, Places, float
     """Each unit that has a value, its values, and its share of all places."""
     value_units = units[places]
     return [
+        # Of all places, not of those with a value: a place that yields nothing is part of its unit.
         (int(u), np.flatnonzero(value_units == u), float((units == u).mean()))
         for u in np.unique(value_units)
     ]

@@ -86,6 +86,7 @@ class Sample:
         `collapse` sample."""
         whole = self.collapse()
         remaining = whole.counts.copy()
+        # A part may list a value several times, which `-=` would take off only once.
         np.subtract.at(remaining, np.searchsorted(whole.values, part.values), part.counts)
         return Sample(
             whole.values[remaining > 0],
@@ -106,6 +107,7 @@ class Sample:
     @property
     def n(self) -> int:
         """The number of observations."""
+        # A sum in int64 could overflow: counts of an import may be as large as 2**53 each.
         float_count = float(self.counts.sum(dtype=np.float64))
         return int(float_count) if float_count < MAX_EXACT_COUNT else sum(map(int, self.counts))
 
@@ -120,6 +122,8 @@ class Sample:
         """The mean of the observations; NaN without any."""
         if not len(self.values):
             return math.nan
+        # Relative counts, whose products with values cannot overflow; and a mean of equal values
+        # may round to just beside them.
         weights = self.counts / self.counts.max()
         average = float(self.values @ weights / weights.sum())
         return min(max(average, float(self.values.min())), float(self.values.max()))
@@ -145,6 +149,8 @@ class Sample:
             return observations
         values, counts = self.distinct_values()
         ends = np.cumsum(counts) / counts.sum()
+        # The last of the summed shares may round to just below 1, and the place then lies past the
+        # end.
         places = np.searchsorted(ends, (np.arange(1000) + 0.5) / 1000)
         return np.asarray(values[np.minimum(places, len(values) - 1)], dtype=np.float64)
 
@@ -276,9 +282,8 @@ def _bootstrap_count(sample: Sample, draws: int, level: float, seed: int) -> Est
     return Estimate(count, low * places, high * places, sample.n)
 
 
-_MIN_OTHER_LABELS = (
-    10  # observations without the commonest label; from more, resamples show how many
-)
+# Observations without the commonest label; from this many, resamples show how many there are.
+_MIN_OTHER_LABELS = 10
 
 
 def is_one_sided(sample: Sample) -> bool:
@@ -297,6 +302,7 @@ def _bootstrap_label_mean(
     (1946), half an observation of each label, makes of as many independent observations as vary as
     much as the sample does by its design."""
     n, mean = sample.n, sample.mean
+    # Labels that nobody was given have their share of the prior too.
     lowest, highest = sample.signs or sample.bounds or (min(0.0, float(sample.values.min())), 1.0)
     clusters = n if sample.design is None else len(sample.design.strata)
     if clusters < 2:
@@ -308,6 +314,7 @@ def _bootstrap_label_mean(
         variance = resample_statistic(sample, statistic, draws, rng).variance(rng)
         size = min(size, label_variance / variance) if variance else size
     elif sample.design is not None:
+        # All have the same label: nothing shows how alike a cluster is, so each is taken as one.
         size = min(size, float(clusters))
     labels = np.arange(lowest, highest + 1)
     label_counts = np.array([sample.counts[sample.values == label].sum() for label in labels])
@@ -315,6 +322,7 @@ def _bootstrap_label_mean(
     means = shares @ labels / shares.sum(axis=1)
     tail = (1 - level) / 2
     low, high = (float(end) for end in np.quantile(means, [tail, 1 - tail]))
+    # Where all labels are the same, the prior draws both ends away from the mean.
     return Estimate(mean, min(low, mean), max(high, mean), n)
 
 
@@ -359,8 +367,10 @@ def beta_binomial_interval(successes: Values, sizes: Values, level: float = 0.95
     B(p s, (1 - p) s)."""
     from scipy.special import gammaln
 
+    # In the middle of the grid's cells: at 0 and 1 the functions B are not defined.
     shares = (np.arange(_GRID_SHARES) + 0.5) / _GRID_SHARES
     levels = (np.arange(_GRID_CORRELATIONS) + 0.5) / _GRID_CORRELATIONS
+    # The density 2 (1 - rho) has the distribution 1 - (1 - rho)^2, solved here for rho.
     correlations = 1 - np.sqrt(1 - levels)  # equally probable ones
     scales = (1 - correlations) / correlations
     log_likelihood = np.zeros((_GRID_SHARES, _GRID_CORRELATIONS))
@@ -369,6 +379,7 @@ def beta_binomial_interval(successes: Values, sizes: Values, level: float = 0.95
         ((1 - shares)[:, None] * scales, sizes - successes, 1),
         (scales, sizes, -1),
     ):
+        # By logarithms, as B underflows; each distinct count once, as there are few.
         start = gammaln(parameter)
         for count, times in zip(*np.unique(counts, return_counts=True), strict=True):
             log_likelihood += sign * times * (gammaln(parameter + count) - start)
@@ -417,6 +428,8 @@ def share_interval(
     if not (0 < share < 1 and variance > 0):
         return wilson_interval(share, clusters, normal)
     size = share * (1 - share) / variance
+    # A variance from few clusters is uncertain itself. Fewer cases allow for it, by as much as
+    # Student's t is wider than the normal (Korn and Graubard 1998).
     size *= (normal / student_quantile((1 + level) / 2, freedom)) ** 2
     return wilson_interval(share, size, normal)
 
@@ -467,6 +480,7 @@ def _bootstrap_sample(
         widening = few_units_widening(n)
         if sample.design is not None:  # whose resamples vary as they should
             clusters, strata = len(sample.design.strata), len(sample.design.resampling_strata())
+            # As many as the clusters, less one mean for each stratum, as usual in surveys.
             freedom = max(1, clusters - strata)
             few = clusters <= MAX_WIDENED_UNITS
             widening = student_quantile(0.975, freedom) / NORMAL_95 if few else 1.0
@@ -479,6 +493,7 @@ def resample_statistic(
 ) -> Resamples:
     """A statistic over resamples of a sample; without a design, draws are taken as independent."""
     design, places, scaled = sample.design, sample.places, is_studentised(sample, statistic)
+    # In order, because quantiles are read off cumulated weights.
     order = np.argsort(sample.values, kind="stable")
     values, counts = sample.values[order], sample.counts[order].astype(np.float64)
     if design is not None and places is not None:
@@ -494,6 +509,7 @@ def resample_statistic(
         return resample(design, places[order], evaluate, errors, draws=draws, rng=rng)
     values, counts = sample.distinct_values()
     n, step = sample.n, max(1, _MAX_CHUNK_VALUES // len(values))
+    # numpy draws no more at once; weights are then scaled up to n.
     drawn_size = min(n, MAX_EXACT_COUNT)
     replicates, error_draws, unit_sizes = [], [], np.ones_like(values)
     for start in range(0, draws, step):
@@ -555,6 +571,7 @@ def quantile(q: float) -> Statistic:
 
     def from_counts(values: Values, counts: Values) -> Values:
         ends = np.cumsum(counts, axis=-1)
+        # Between neighbours, as numpy does by default (type 7 of Hyndman and Fan 1996).
         place = (ends[..., -1:] - 1) * q
         below, above = (
             values[np.minimum((ends <= edge).sum(axis=-1), len(values) - 1)]
@@ -608,6 +625,7 @@ def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
 def student_quantile(share: float, freedom: float) -> float:
     """The quantile of Student's t distribution with `freedom` > 0 degrees of freedom; of the normal
     one for infinitely many."""
+    # Not from `scipy.stats`, which takes four times as long to import.
     from scipy.special import ndtri, stdtrit
 
     return float(ndtri(share) if math.isinf(freedom) else stdtrit(freedom, share))
@@ -678,6 +696,7 @@ def rank_correlation(first: Values, second: Values) -> float:
     a, b = ranks(first), ranks(second)
     a, b = a - a.mean(), b - b.mean()
     norm = float(np.sqrt((a @ a) * (b @ b)))
+    # Ranks in the same order may give 1.0000000000000002.
     return min(max(float(a @ b) / norm, -1.0), 1.0) if norm else float("nan")
 
 

@@ -194,9 +194,12 @@ def log_odds_ratio(having: Any, total: Any, other_having: Any, other_total: Any)
         (np.minimum(total, all_having), value + margin),
     ):
         inside, outside = np.asarray(having, np.float64), np.asarray(limit, np.float64)
+        # Both ends by bisection: `inside` is never rejected, `outside` always is.
         for _ in range(_BISECTIONS):
             middle = (inside + outside) / 2
             cells = (middle, total - middle, all_having - middle, other_total - all_having + middle)
+            # Under the odds ratio at which `middle` is expected, the four numbers have this
+            # variance (Cornfield 1956), n / (n - 1) times (Miettinen and Nurminen 1985).
             with np.errstate(divide="ignore"):
                 variance = 1 / sum(1 / cell for cell in cells)
             rejected = (having - middle) ** 2 * (n - 1) / n > _NORMAL_95**2 * variance
@@ -322,6 +325,7 @@ def measure_keyness(
     min_q, reached, discoveries = float(q_values.min(initial=1.0)), 0, []
     for _ in range(deals):
         lowest_q, found = _summarize_rows(null.p_values(table.counts(_deal_groups(table, rng))))
+        # The same deal, summed in another order, may round to just above.
         reached += lowest_q <= min_q + 1e-12
         discoveries.append(found)
     # The smallest corrected p of a group is itself a p-value (Simes 1986): a bound where no deal
@@ -353,6 +357,7 @@ def _log_odds(counts: Ints, sizes: Ints) -> Floats:
 def _deal_groups(table: FeatureTable, rng: np.random.Generator) -> Ints:
     """The groups of the prompts, dealt anew within each block."""
     keys = rng.random(len(table.group))
+    # Both orders go block by block, so each block deals its own groups to its own prompts.
     places = np.lexsort((table.group, table.block))
     dealt = np.empty_like(table.group)
     dealt[np.lexsort((keys, table.block))] = table.group[places]
@@ -421,6 +426,7 @@ def _p_of_counts(blocks: Sequence[tuple[int, ...]]) -> Floats:
     prompts there that have it, and those of the group."""
     chances = np.ones(1)
     for size, having, group_size in blocks:
+        # Blocks are dealt separately, so their counts add up.
         chances = np.convolve(chances, _hypergeometric(size, having, group_size))
     below, above = np.cumsum(chances), np.cumsum(chances[::-1])[::-1]
     return np.asarray(np.minimum(1.0, 2 * np.minimum(below, above)), dtype=np.float64)
@@ -431,6 +437,7 @@ def _hypergeometric(size: int, having: int, group_size: int) -> Floats:
     """The chances of 0 ... `having` among `group_size` of `size`, by their ratios."""
     low, high = max(0, having + group_size - size), min(having, group_size)
     k = np.arange(low, high, dtype=np.float64)
+    # Neighbours differ by a simple ratio; the binomial coefficients themselves would overflow.
     ratios = np.log((having - k) * (group_size - k)) - np.log(
         (k + 1) * (size - having - group_size + k + 1)
     )

@@ -63,6 +63,7 @@ class StratifiedSample:
         """A sample whose forms are the strata of its design, by name (None: unknown)."""
         if sample.design is None or sample.places is None or names is None:
             return cls(sample)
+        # Filled in place: `np.array` would make a row of each name that is a tuple.
         keys = np.empty(len(names), dtype=object)
         keys[:] = list(names)
         of_value = keys[sample.design.strata[sample.design.clusters[sample.places]]]
@@ -153,6 +154,7 @@ class StratifiedSample:
 
 
 def _name_keys(name: str, keys: Keys) -> Keys:
+    # Filled in place: `np.array` would make rows of the pairs.
     named = np.empty(len(keys), dtype=object)
     named[:] = [(name, key) for key in keys]
     return named
@@ -328,6 +330,7 @@ class FormResamples:
         sample = stratified.sample
         rng = np.random.Generator(np.random.PCG64(seed))
         if stratified.forms is None or sample.design is None or sample.places is None:
+            # Of one form, whose number does not vary: only the means are drawn.
             means = resample_means(sample, draws, rng)
             size = float(sample.counts.sum(dtype=np.float64))
             return cls(means[:, None] * size, np.full((draws, 1), size), {})
@@ -348,6 +351,7 @@ class FormResamples:
             ]
             return np.concatenate(both, axis=1)
 
+        # First all values, then those of each unit: side by side, one product resamples them all.
         tables, keys = [table(counts)], []
         for name, of_place in sample.design.levels.items():
             value_units = of_place[sample.places]

@@ -101,6 +101,8 @@ class RectifierCell:
             key,
             np.concatenate([part.labels for part in parts]),
             np.concatenate([part.scores for part in parts]),
+            # Within a group all statements of a cell had the same chance of a label, which cancels;
+            # between groups it differs.
             np.concatenate([part.weights / (1 - part.unlabelled_share) for part in parts]),
         )
         means = np.array([part.rectifier(1.0) for part in parts])
@@ -108,6 +110,7 @@ class RectifierCell:
         within = sum(part.n * part._variance(1.0) for part in parts) / max(1, pooled.n - len(parts))
         noise = within * np.array([part._inverse_size for part in parts])
         deviations = (means - shares @ means) ** 2 - _NOISE_SHARE * (1 - shares) * noise
+        # Squares about a mean of their own fall short by the sum of the squared shares.
         variance = float(shares @ deviations) / (1 - float(shares @ shares))
         return replace(pooled, between_variance=max(0.0, variance), groups=len(parts))
 
@@ -166,6 +169,8 @@ class RectifierCell:
     def draw_errors(self, tuned: float, draws: int, rng: np.random.Generator) -> Values:
         """Plausible errors of the rectifier, [draws], as Student's t: the error of its mean is the
         same in all figures that share the cell; a borrower's distance from it comes from `rng`."""
+        # Seeded by the cell, not by the figure: two figures that share a cell get the same errors,
+        # which cancel in their difference.
         shared_rng = np.random.Generator(
             np.random.PCG64(int(content_id("cell", repr(self.key))[:12], 16))
         )
@@ -282,6 +287,8 @@ class ScoredStatements:
             else sample.design.clusters[sample.places]
         )
         k = len(values)
+        # A number for each pair of cluster and statement: said twice in one cluster, a statement is
+        # wrong twice or not at all.
         _, pair = np.unique(places * k + self._numbers, return_inverse=True)
         sums, squares = (
             np.bincount(pair, occurrence_weights),
@@ -423,6 +430,7 @@ def correct_figure(
         predicted[member_mask] += cells[cell].rectifier(tuned)
         variances[member_mask] = cells[cell].spread(tuned)
     labelled_mask = ~np.isnan(statements.labels)
+    # What a person said of a statement is certain.
     predicted, variances = (
         np.where(labelled_mask, statements.labels, predicted),
         np.where(labelled_mask, 0.0, variances),
@@ -440,6 +448,8 @@ def correct_figure(
         else 1.0
     )
     repeat_variance = statements.repeat_variance(variances, mix)
+    # First the labels that nobody gave, which vary about the prediction; then the errors of the
+    # rectifiers.
     noise = math.sqrt(repeat_variance) * rng.standard_normal(draws)
     crawled = resamples.replicates(rng)
     variance_parts = [
@@ -465,4 +475,5 @@ def tune_weight(cells: Sequence[tuple[float, RectifierCell]]) -> float:
     for share, cell in cells:
         cross, square = cell.products()
         covariance, variance = covariance + share**2 * cross, variance + share**2 * square
+    # The power tuning of PPI++: covariance over variance, kept between labels alone and full trust.
     return min(max(covariance / variance, 0.0), 1.0) if variance > 1e-12 else 1.0

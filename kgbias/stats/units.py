@@ -83,9 +83,11 @@ class UnitSums:
             successes = np.nan_to_num(np.rint(shares * self.trials))  # of a unit without trials: 0
             low, high = beta_binomial_interval(successes, self.trials)
         else:
+            # Resamples of n units vary by (n - 1) / n of what they should.
             variance = float(np.nanvar(replicates)) / width**2 * n / (n - 1)
             low, high = share_interval((value - lowest) / width, variance, n, n - 1)
         low, high = lowest + width * low, lowest + width * high
+        # The share's interval is not built around the figure, and must still hold it.
         return Estimate(value, min(low, value), max(high, value), n)
 
     def select(self, names: Sequence[str]) -> "UnitSums":
@@ -129,6 +131,7 @@ def _is_constant(resamples: Values) -> bool:
     defined = resamples[~np.isnan(resamples)]
     if not len(defined):
         return True
+    # The same figure summed in another order differs by rounding.
     return float(np.ptp(defined)) <= 1e-12 * max(1.0, float(np.abs(defined).max()))
 
 

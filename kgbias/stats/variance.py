@@ -260,8 +260,10 @@ def _draw_noncentral(
     normal_draws = rng.standard_normal(len(error))
     if not error.any():
         return np.full(len(error), square)
+    # A drawn error of 0 would divide by 0.
     scale = np.maximum(error, float(error.max()) * 1e-12)
     observed = freedom * square / scale
+    # With a noncentrality beyond, the observed value would lie 6 standard deviations below.
     low, high = np.zeros(len(error)), (np.sqrt(observed) + 6) ** 2
     for _ in range(30):
         middle = (low + high) / 2
@@ -273,6 +275,8 @@ def _draw_noncentral(
 def _sankaran(x: Values, freedom: float, away: Values) -> Values:
     """The standard normal quantile of x under the chi-squared with this noncentrality."""
     mean = freedom + away
+    # A power of x / mean is nearly normal. This power, and its mean and variance to the second
+    # order, are Sankaran's (1963, Biometrika 50).
     h = 1 - 2 * mean * (freedom + 3 * away) / (3 * (freedom + 2 * away) ** 2)
     p = (freedom + 2 * away) / mean**2
     m = (h - 1) * (1 - 3 * h)
