@@ -7,6 +7,7 @@ Which parameters apply is declared by the function that takes them and checked h
 The command line words the error with its flags (`kgbias.cli.command`).
 """
 
+import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import UnionType
@@ -81,17 +82,28 @@ def check_options(options: Mapping[str, Any], *option_types: type) -> dict[str, 
         if name not in known_options:
             raise UsageError(no_such("option", name, known_options))
         value = python_number(value)
-        inner = set(get_args(known_options[name]) or (known_options[name],)) - {type(None)}
-        if (
-            value is not None
-            and inner <= {int, float}
-            and not any(fits_annotation(value, i) for i in inner)
-        ):
-            raise UsageError(
-                f"`{name}` takes a {_PLAIN_TYPES[max(inner, key=str)][0]}, not {value!r}"
-            )
+        if value is not None:
+            check_plain_value(name, value, known_options[name])
         checked[name] = value
     return checked
+
+
+def check_plain_value(name: str, value: Any, annotation: Any) -> None:
+    """Raise UsageError for a value that is not the text, number or path that the parameter's
+    annotation asks for; other annotations are not looked at."""
+    if get_origin(annotation) not in (None, Union, UnionType):
+        return
+    types = set(get_args(annotation) or (annotation,))
+    if value is None and type(None) in types:
+        return
+    types -= {type(None)}
+    if not types <= _PLAIN_TYPES.keys() or any(fits_annotation(value, each) for each in types):
+        return
+    if Path in types and isinstance(value, os.PathLike):
+        return
+    wanted = "path" if Path in types else _PLAIN_TYPES[max(types, key=str)][0]
+    article = "" if wanted == "text" else "a "
+    raise UsageError(f"`{name}` takes {article}{wanted}, not {value!r}")
 
 
 class ParameterError(UsageError):

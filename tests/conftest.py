@@ -49,6 +49,9 @@ _seconds: Counter[str] = Counter()
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-costs", action="store_true", help="renew tests/costs.json")
     parser.addoption("--shuffle", type=int, help="take the files in random order, by this seed")
+    parser.addoption(
+        "--slow-part", metavar="K/N", help="of the slow tests, part K of N alone; or all"
+    )
     parser.addoption("--worlds", type=int, default=1, help="times as many simulated worlds")
 
 
@@ -91,9 +94,33 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items.sort(key=lambda item: place[_test_file(item.nodeid)])
         return
     costs = json.loads(COSTS_FILE.read_text("utf-8"))
+    part = config.getoption("slow_part")
+    if part not in (None, "all"):
+        _take_part_of_the_slow(config, items, costs, *map(int, part.split("/")))
     items.sort(
         key=lambda item: (not _needs_neo4j(item.nodeid), -costs.get(_test_file(item.nodeid), 0))
     )
+
+
+def _take_part_of_the_slow(
+    config: pytest.Config,
+    items: list[pytest.Item],
+    costs: dict[str, float],
+    part: int,
+    part_count: int,
+) -> None:
+    """Leave out the slow tests of other parts. A file belongs to one part, since its tests share
+    what is made for them, and parts cost about the same."""
+    slow_items = [item for item in items if item.get_closest_marker("slow")]
+    part_costs = [0.0] * part_count
+    part_of = {}
+    files = {_test_file(item.nodeid) for item in slow_items}
+    for file in sorted(files, key=lambda file: (-costs.get(file, 0), file)):
+        part_of[file] = part_costs.index(min(part_costs))
+        part_costs[part_of[file]] += costs.get(file, 1)
+    left_out = {item for item in slow_items if part_of[_test_file(item.nodeid)] != part - 1}
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
 
 
 def _processor_seconds() -> float:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_args, get_type_hints, is_typeddict
 
 from kgbias.errors import UsageError, no_such
 from kgbias.io.traces import restore_state
-from kgbias.parameters import python_number
+from kgbias.parameters import check_plain_value, python_number
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
@@ -24,21 +24,27 @@ class _LeftOut:
 
 def public_call(function: Call) -> Call:
     """The function as a public one. Its typed options (`**options: Unpack[...]`) are spelt out in
-    its signature; an option that it does not take is a UsageError; numbers of numpy are Python's;
-    and what it changes in the process is put back (`kgbias.io.traces`)."""
+    its signature; an option that it does not take is a UsageError, and so is a text, a number or a
+    path that is none; numbers of numpy are Python's; and what it changes in the process is put back
+    (`kgbias.io.traces`)."""
     spelt = _spelt(signature(function))
     parameters = spelt.parameters.values()
     takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
     names = [p.name for p in parameters if p.name != "self"]
+    positions = list(spelt.parameters)
+    annotations = {p.name: p.annotation for p in parameters}
 
     @wraps(function)
     def call(*given: Any, **options: Any) -> Any:
         for name in options if not takes_any else ():
             if name not in names:
                 raise UsageError(no_such("option", name, names, f" of {function.__name__}"))
+        values = [python_number(value) for value in given]
         numbers = {name: python_number(value) for name, value in options.items()}
+        for name, value in (*zip(positions, values, strict=False), *numbers.items()):
+            check_plain_value(name, value, annotations.get(name, Any))
         with restore_state():
-            return function(*given, **numbers)
+            return function(*values, **numbers)
 
     call.__signature__ = spelt  # type: ignore[attr-defined]
     return call  # type: ignore[return-value]

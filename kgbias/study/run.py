@@ -340,6 +340,8 @@ class Run(RunContents, RunMeasuring, RunProbing):
 
         if not 3 <= width <= 20:
             raise UsageError(f"`width` {width:g}: it can be 3 to 20 inches")
+        if not isinstance(path, PathLike) and not hasattr(path, "write"):
+            raise UsageError(f"path={path!r}: that is neither a path nor a stream of text")
 
         filters = Filters(as_names(group), predicate, topic, min_count, limit, merged, per_group)
         output = Path(path) if isinstance(path, PathLike) else path

@@ -15,6 +15,7 @@ import kgbias
 from kgbias.errors import KgbiasError
 from kgbias.methods import pairs, profiles
 from kgbias.methods import stories as story_calls
+from kgbias.report import save
 from tests.fault_server import FaultServer
 
 pytestmark = [pytest.mark.integration, pytest.mark.slow]
@@ -50,7 +51,8 @@ def study(tmp_path_factory: pytest.TempPathFactory) -> Any:
     }
     for name, text in tables.items():
         (folder / name).write_text(text)
-    with kgbias.open(folder / "k.db", progress=False) as opened:
+    with pytest.MonkeyPatch.context() as patched, kgbias.open(folder / "k.db") as opened:
+        patched.setattr(save, "FORMATS", ("svg",))  # a third of what figures take
         small: dict[str, Any] = {"group": GROUPS, "samples": 4, "iterations": 1}
         opened.crawl(says("are"), model_name="one", name="crawl", **small)
         opened.crawl(says("are", "y"), model_name="two", name="another", **small)

@@ -154,6 +154,20 @@ def test_rows_are_a_sequence() -> None:
         rows[0] = {}  # type: ignore[index]
 
 
+def test_a_value_of_another_kind_is_refused(study: kgbias.Study, model: ScriptedModel) -> None:
+    with study:
+        run = study.crawl(model, category="gender", **SMALL)  # type: ignore[arg-type]
+        calls: dict[str, Any] = {
+            "takes a path": lambda: run.figures(5),  # type: ignore[arg-type]
+            "neither a path nor a stream": lambda: run.export(5),  # type: ignore[arg-type]
+            "takes a whole number": lambda: run.export("t.csv", min_count="2"),  # type: ignore[arg-type]
+            "takes text": lambda: run.ask(5),  # type: ignore[arg-type]
+        }
+        for said, call in calls.items():
+            with pytest.raises(kgbias.UsageError, match=said):
+                call()
+
+
 def test_ctrl_c_keeps_what_came(study: kgbias.Study, model: ScriptedModel) -> None:
     def stopping(request: Request) -> str:
         if len(model.requests) == 9:
