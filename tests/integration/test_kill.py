@@ -63,7 +63,7 @@ def test_ctrl_c_waits_for_no_server_and_says_how_to_go_on(tmp_path: Path) -> Non
     store = tmp_path / "kgbias.db"
     with FaultServer(plan) as server:
         crawl = start_crawl(store, server.url)
-        wait_until(lambda: len(stuck) == CONCURRENCY)
+        wait_until(lambda: len(stuck) == CONCURRENCY or crawl.poll() is not None)
         sent = len(server.bodies)
         crawl.send_signal(signal.SIGINT)
         last = last_line(crawl)  # while the server still holds what it was asked
