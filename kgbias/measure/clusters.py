@@ -81,6 +81,7 @@ def cluster_texts(
     if min_cluster_size is not None and min_cluster_size < 2:
         raise UsageError("`min_cluster_size` must be at least 2")
     size = min_cluster_size or max(_MIN_CLUSTER_SIZE, round(_MIN_CLUSTER_SHARE * len(texts)))
+    # UMAP's layout depends on the order of its rows.
     order = sorted(range(len(texts)), key=lambda index: texts[index])
     ordered_texts = [texts[index] for index in order]
     rows = (
@@ -90,6 +91,7 @@ def cluster_texts(
     )
     cluster_numbers = np.full(len(ordered_texts), -1)
     if len(np.unique(rows, axis=0)) >= MIN_DISTINCT_VECTORS:
+        # HDBSCAN's default, as in the paper.
         settings = TopicSettings(clusters="eom")
         cluster_numbers, _ = cluster_rows(rows, size, seed, settings, dimensions=UMAP_DIMENSIONS)
     numbers, counts = np.unique(cluster_numbers[cluster_numbers >= 0], return_counts=True)

@@ -146,6 +146,7 @@ def configure_measurement(
     if preset is not None and preset not in PRESETS:
         raise UsageError(no_such("preset", preset, PRESETS))
     config_names = {option.name for option in fields(MeasureConfig)}
+    # mypy knows no way from a checked dict back to its `TypedDict`.
     checked_options: Any = check_options(given_options, MeasureCall)
     given_options = checked_options
     preset_options = PRESETS[preset] if preset else {}
@@ -201,7 +202,10 @@ def _describe_preset(
         f"{list_values({n: v for n, v in preset_options.items() if n not in given_options})}"
     )
     if overrides := {
-        n: given_options[n] for n in given_options if n in preset_options or n == "embedding"
+        # The preset leaves the embedding open: the paper's GloVe is a file of one's own.
+        n: given_options[n]
+        for n in given_options
+        if n in preset_options or n == "embedding"
     }:
         line += f"; given instead: {list_values(overrides)}"
     if "embedding" not in given_options:

@@ -98,6 +98,7 @@ def name_effects(scorer: Scorer, names: Sequence[str]) -> tuple[str, dict[str, E
         values = np.array([j.value for j in judgements if j is not None]).reshape(
             len(names), len(statements)
         )
+        # Rounded, so that a scorer blind to names gets 0 and not the last bits of a mean.
         deviations = (values - values.mean(axis=0)).round(9) + 0.0  # turns -0.0 into 0.0
         effects_by_name = {
             name: bootstrap(row, mean) for name, row in zip(names, deviations, strict=True)
@@ -115,6 +116,7 @@ def _largest_effect(effects: Iterable[Estimate]) -> float:
 
 def reads_names(measure: str, effects: Iterable[Estimate]) -> bool:
     """Whether names have a larger effect than counts as none."""
+    # Axes have no bounds; -1 and 1 are the means of their seed words.
     bounds = get_measure(measure).range or (-1.0, 1.0)
     return _largest_effect(effects) > MAX_BLIND_EFFECT * (bounds[1] - bounds[0])
 
@@ -211,6 +213,7 @@ def score_with_every_name(
     run: StoredRun, scorer: Scorer, metric: Metric, judge: TextJudge, progress: Progress
 ) -> None:
     """Score the run's statements with every name of their category, if not yet done."""
+    # Its id follows from the names: other groups, other metric.
     mean_metric, category_names = swapped_metric(metric, run.groups), names_by_category(run.groups)
     triples_by_statement = _triples_by_statement(run, category_names)
     ids = [id for triple_ids in triples_by_statement.values() for id in triple_ids]

@@ -136,6 +136,7 @@ class SentenceModelVectors:
         self.name, self.version = sentences.info.public_name, sentences.info.revision
 
     def embed(self, texts: Sequence[str]) -> Vectors:
+        # An empty text has no token in some encoders, and so no vector.
         return self._sentences.embed([text[:_MAX_CHARACTERS] or "." for text in texts])
 
 

@@ -96,6 +96,7 @@ def read_figures(
     computed_names = _computed_names({score.measure for score in scores})
     for score in scores:
         (computed_scores if score.measure in computed_names else other_scores).append(score)
+    # Figures are stored by arm, so a choice of arm is served from them too.
     if replace(selection, arm=None) == Selection():
         labels = set(map(selected.arm_label, selected.arms))
         if stored_scores := [
@@ -254,6 +255,7 @@ def _compute_figure(
     resampling_text = _RESAMPLING_TEXTS[sample.design is not None]
     covers_text = f"; {COVERS} {', '.join(covers)}"
     if figure.over == "standardised":
+        # A group that lacks one of the forms of the mix cannot be weighted to it.
         if mix is None or not mix.weights or not set(mix.weights) <= stratified.sizes().keys():
             return None
         method_name = _BOOTSTRAP_T if sample.bounds is not None else _PERCENTILE_BOOTSTRAP
@@ -282,6 +284,7 @@ def _compute_figure(
         if sample.design is None:
             resampling_text = "over statements, taken for independent"  # nothing is drawn
     return (
+        # Totals over pooled crawls would grow with their number.
         estimate.divide(crawls) if statistic.is_sum else estimate,
         f"{method_name} {resampling_text}{prompt_text}{covers_text}",
     )
@@ -301,6 +304,7 @@ def describe_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
                 (_BOOTSTRAP_T, _PERCENTILE_BOOTSTRAP, _WILSON, _AGRESTI_COULL)
             )
         ):
+            # `_compute_figure` joins the parts; those that differ from group to group are dropped.
             first_part, *other_parts = score.method.split("; ")
             method = "; ".join(
                 [first_part, *(part for part in other_parts if part.startswith(COVERS))]

@@ -261,6 +261,7 @@ def _read_multilingual(
     path: Path, rows: _NumberedRows, labels: Mapping[str, str]
 ) -> _NumberedStatements:
     for line, row in rows:
+        # Case ids begin with the language: "spanish-1".
         language_name = row["mhc_case_id"].partition("-")[0].strip().casefold()
         label = _known_label(row["label_gold"], labels, path, line)
         yield (
@@ -294,6 +295,7 @@ LANGUAGES = {
 def _is_regard_file(path: Path) -> bool:
     """Whether lines of a number, a tab and a text are Sheng et al.'s, and not of two classes 0 and
     1: they speak of XYZ, or know a regard of -1."""
+    # The first bytes rule out nearly every other file; 16 may cut a letter in two.
     first_text = read_head(path, 16).decode("utf-8", "replace").lstrip("\ufeff")
     if first_text.partition("\t")[0].strip() not in _REGARD_LABELS:
         return False
@@ -484,4 +486,5 @@ def _read_card(path: Path, measure: str) -> LabelledSet:
             f"{card}: {no_such('measure', str(card_values.get('measure', '')), MEASURES)}"
         )
     fields = {"name": path.stem, "measure": measure, **card_values}
+    # TOML has lists; a frozen record has tuples.
     return LabelledSet(**fields | {name: tuple(card_values.get(name, ())) for name in lists})

@@ -181,10 +181,9 @@ class Labelling:
         other_labelling = Labelling(
             self._run, self.measure, name, masked=self.is_masked, sample=self.sample
         )
-        other_labelling.__dict__["_texts"], other_labelling._stored_labels = (
-            self._texts,
-            self._stored_labels,
-        )
+        # Fills its cached property: the statements and labels are read once for all raters.
+        other_labelling.__dict__["_texts"] = self._texts
+        other_labelling._stored_labels = self._stored_labels
         return other_labelling
 
     @property
@@ -212,6 +211,7 @@ class Labelling:
             )
             if self.rater in raters_by_statement.get(statement_id, ()):
                 continue
+            # What this rater holds but has not labelled is still this rater's.
             if len(raters - {self.rater}) < (
                 _SHARED_RATERS if self.sample.is_shared(statement_id) else 1
             ):
@@ -284,6 +284,7 @@ class Labelling:
         tasks = self.next_tasks(limit)
         with (
             replace_file(Path(path)) as partial,
+            # Without the byte order mark, Excel takes a CSV file for one in a local encoding.
             partial.open("w", encoding="utf-8-sig", newline="") as file,
         ):
             writer = csv.writer(file)
@@ -341,6 +342,7 @@ class Labelling:
     def check_label(self, statement: LabelTask | str, label: str, note: str) -> _LabelRow:
         """The statement's id, the label and the note as they are kept. Raises as `label`."""
         statement_id = statement.id if isinstance(statement, LabelTask) else statement
+        # Raises for a statement that the run does not have.
         self._task_text(statement_id)
         name = self.labels.get(label, label)
         if name == SKIP_WORD:
@@ -368,6 +370,7 @@ class Labelling:
         labels_and_new = []
         for statement_id, label, note in rows:
             earlier = latest.get((statement_id, self.rater))
+            # A form that is sent twice, or a sheet that is read twice, adds no row.
             if earlier and (earlier.label, earlier.note) == (label, note):
                 labels_and_new.append((earlier, False))
                 continue
@@ -379,6 +382,7 @@ class Labelling:
                 self.rater,
                 "person",
                 guide or self.guide.id,
+                # Later than the label it replaces, even if the clock was set back.
                 timestamp(earlier.labelled if earlier else None),
                 self.is_masked,
                 sample,
@@ -428,6 +432,7 @@ def read_label_sheet(run: StoredRun, path: str | Path, rater: str | None = None)
         for guide, rows in by_guide.items()
         for label_and_new in labellings[key]._make_labels(rows, guide)
     ]
+    # At once and last: an invalid row above has left nothing written.
     run.store.add_labels([x for x, new in labels_and_new if new])
     return [x for x, _ in labels_and_new]
 

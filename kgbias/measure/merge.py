@@ -104,6 +104,7 @@ def find_links(
     unit_vectors = np.array(
         [embedded.rows[_statement_id(*statement)] for statement in order], dtype=np.float32
     )
+    # A statement without a vector in the table has zeros, and stays near nothing.
     unit_vectors /= np.maximum(np.linalg.norm(unit_vectors, axis=1, keepdims=True), 1e-12)
     link_keys = [_link_key(" ".join(statement)) for statement in order]
     key_numbers = {statement: n for n, statement in enumerate(dict.fromkeys(link_keys))}
@@ -115,12 +116,15 @@ def find_links(
         cosines = (
             unit_vectors[start : start + _BLOCK_STATEMENTS]
             @ unit_vectors[: start + _BLOCK_STATEMENTS].T
+            # A cosine at the threshold must fall on the same side wherever the product is computed.
         ).round(6)
+        # Only earlier, that is more frequent, statements can be the head of this one.
         for place, row in enumerate(cosines, start):
             near_heads = np.flatnonzero(row[:place] >= threshold)
             near_heads = near_heads[is_head[near_heads] & (kinds[near_heads] == kinds[place])]
             if len(near_heads):
                 head = int(near_heads[row[near_heads].argmax()])
+                # Sums in float32 may come out just above 1.
                 similarity = min(1.0, round(float(row[head]), 6))
                 near_duplicates_found.append(
                     NearDuplicate(order[place], order[head], similarity, method)
@@ -196,6 +200,7 @@ def find_near_duplicates(
     words: dict[str, StatementWords] = {}
     for view in views:
         counts[view.statement_id] += view.count
+        # Runs may write the same statement in other letters: the first form stands for all.
         words.setdefault(view.statement_id, (view.predicate, view.object))
     return find_links({words[id]: count for id, count in counts.items()}, embedded, threshold)
 

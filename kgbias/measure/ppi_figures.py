@@ -14,7 +14,7 @@ what is stored; measuring stores both figures. A corrected figure is named as th
 `_corrected`, and never takes its place.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -58,7 +58,7 @@ MIN_OWN_LABELS = 20
 """The fewest labels of a group's statements from which it is corrected by them alone: from there on
 the corrected interval is no wider than that of the labels alone, whatever the scorer's errors
 (docs/methods/how-well.md)."""
-_PERMUTATION_DRAWS = 999
+_PERMUTATION_DRAWS = 999  # with the order seen, 1,000: p is never 0 (Phipson and Smyth 2010)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +101,7 @@ def read_sample_labels(
     if not current:
         return None
     sample = draw_selected_sample(run, measure, selected, selection)
+    # Raters work through the sample of the default selection, whatever selection is read later.
     ids = {sample.id, draw_selected_sample(run, measure, selected, Selection()).id}
     for kind in ("person", "model"):
         kind_labels = [x for x in current if x.kind == kind]
@@ -125,11 +126,8 @@ def _label_shares(labels: Sequence[Label]) -> dict[str, dict[str, float]]:
     for x in labels:
         by_triple[x.triple_id].append(x.label)
     return {
-        id: {
-            label: statement_labels.count(label) / len(statement_labels)
-            for label in statement_labels
-        }
-        for id, statement_labels in by_triple.items()
+        id: {label: n / len(given_labels) for label, n in Counter(given_labels).items()}
+        for id, given_labels in by_triple.items()
     }
 
 
@@ -349,6 +347,7 @@ class LabelCorrections:
     ) -> tuple[Mapping[Hashable, RectifierCell], bool]:
         """The cells by which a group is corrected, and whether they are its own."""
         pool = self._pooled_cells(levels)
+        # A group with few labels of a kind leans on how much the labels of all groups spread.
         priors = {label: cell.spread(1.0) for label, cell in pool.items() if cell.is_known}
         own_cells = group_read.build_cells((self._name, group), mix, priors)
         has_enough = sum(cell.n for cell in own_cells.values()) >= MIN_OWN_LABELS
@@ -441,6 +440,8 @@ def _equal_error_test(reads_by_group: Mapping[str, ScoredStatements]) -> float:
     for errors, groups in cells.values():
         all_errors, all_groups = np.concatenate(errors), np.array(groups)
         has_several_groups |= len(set(groups)) > 1
+        # Within one label of the scorer, so that groups with other labels are not taken for groups
+        # that it errs about differently.
         all_errors = all_errors - all_errors.mean()
         rows = np.vstack(
             [all_errors, rng.permuted(np.tile(all_errors, (_PERMUTATION_DRAWS, 1)), axis=1)]
@@ -450,6 +451,7 @@ def _equal_error_test(reads_by_group: Mapping[str, ScoredStatements]) -> float:
             total += sums**2 / (all_groups == group).sum()
     if not has_several_groups:
         return float("nan")
+    # Orders that tie exactly are summed differently, and differ in their last bits.
     return float((total >= total[0] - 1e-9).mean())
 
 
@@ -585,6 +587,7 @@ def corrected_figures(
                             GroupScore.from_estimate(
                                 group_id,
                                 name,
+                                # Correction may take a count below 0; a regard may be there.
                                 estimate.clip(min_value, np.inf),
                                 method,
                                 selected.arm_label(arm),
@@ -598,11 +601,9 @@ def _describe_method(
 ) -> str:
     by_all = f"{BY_ALL_LABELS}, among which this one is taken for one like the others"
     label_source = "of the group's statements" if by_own else by_all
-    test_text = (
-        ""
-        if by_own or corrections.equal_error_p_value != corrections.equal_error_p_value
-        else f" (that the scorer errs alike for all: p = {corrections.equal_error_p_value:.2g})"
-    )
+    p_value = corrections.equal_error_p_value
+    has_test = not by_own and not np.isnan(p_value)
+    test_text = f" (that the scorer errs alike for all: p = {p_value:.2g})" if has_test else ""
     return (
         f"{CORRECTED_PREFIX}by {corrected.n} labels {corrections.labels.labelled_by}, "
         f"{label_source}{test_text}; prediction-powered, "
@@ -666,6 +667,7 @@ def expect_figures(
     for id in sample.order[:labels]:
         if id not in shares and id in scorer_labels:
             names_of, p = zip(*probabilities[scorer_labels[id]].items(), strict=True)
+            # `str`: NumPy returns a string type of its own.
             shares[id] = {str(rng.choice(names_of, p=p)): 1.0}
     drawn_labels = SampleLabels(measure, "person", (), (), shares, 0)
     expected_figures = []
@@ -719,11 +721,14 @@ def _label_probabilities(
     if labels is not None:
         basis = f"the {len(labels.shares)} labels so far"
         for id, shares in labels.shares.items():
-            for name, share in shares.items() if id in scorer_labels else ():
+            if id not in scorer_labels:
+                continue
+            for name, share in shares.items():
                 if name in counts[scorer_labels[id]]:
                     counts[scorer_labels[id]][name] += share
     elif (counted_precision := read_precision(metric)) is not None:
         basis = f'how often "{measure.hurtful}" was right or missing when crawls were read'
+        # What deserved the label and did not get it, among all that did not get it.
         missed_share = (counted_precision.labels_wanted - counted_precision.labels_right) / max(
             1, counted_precision.read_statements - counted_precision.labels_given
         )

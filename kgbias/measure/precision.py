@@ -116,6 +116,7 @@ def _compare_labels(
 ) -> LabelAgreement:
     judged_pairs = [(statement, score) for statement, score in pairs if score is not None]
     given_labels = [statement.label for statement, _ in judged_pairs]
+    # A statement without a unit is one of its own; the space keeps its number apart from units.
     units = [statement.unit or f" {n}" for n, (statement, _) in enumerate(judged_pairs)]
     has_shared_units = len(set(units)) < len(units)
     same_share, label_kappa = cohens_kappa(

@@ -116,6 +116,7 @@ def _price_scorer(
         )
     check_spec(measure, spec)
     possible_metrics = _possible_metrics(run, measure, spec)
+    # Of several versions, the one that has read most: which one will be opened is not known yet.
     scored_count = max(
         (len(run.store.scored_triples(metric, ids)) for metric in possible_metrics), default=0
     )

@@ -152,6 +152,7 @@ def krippendorff_alpha(
             counts = (
                 np.bincount([label_numbers[label] for label in unit], minlength=len(order)) * 1.0
             )
+            # Ordered pairs of different raters: no rater is paired with itself.
             tables.append((np.outer(counts, counts) - np.diag(counts)) / (len(unit) - 1))
     if not tables:
         return Estimate.missing()
@@ -162,6 +163,7 @@ def krippendorff_alpha(
     if n < 2 or np.isnan(alpha):
         return Estimate.missing(n, alpha)
     rng = np.random.Generator(np.random.PCG64(0))
+    # How often each unit is drawn: sums of tables follow by one product.
     resample_counts = rng.multinomial(n, np.full(n, 1 / n), size=DEFAULT_DRAWS)
     drawn_alphas = _table_alphas(np.tensordot(resample_counts, all_tables, axes=1), level, values)
     if not np.nanmax(drawn_alphas) > np.nanmin(
@@ -176,6 +178,7 @@ def _table_alphas(tables: Values, level: str, values: Values | None) -> Values:
     """Alpha of tables of coincidences, [draws, labels, labels]."""
     margins = tables.sum(axis=2)
     if level == "ordinal":
+        # The sum from c to k less half of both ends is the distance of these mid-ranks.
         middle = np.cumsum(margins, axis=1) - margins / 2
         squared_distances = (middle[:, :, None] - middle[:, None, :]) ** 2
     elif values is not None:

@@ -56,6 +56,7 @@ class LabelSample:
         reached_ids: set[str] = set()
         for ids in self.strata.values():
             beginning = list(takewhile(seen_ids.__contains__, ids))
+            # What was picked by hand may happen to continue the beginning; it was not drawn.
             while beginning and beginning[-1] not in ending_ids:
                 beginning.pop()
             reached_ids.update(beginning)
@@ -103,6 +104,7 @@ def order_statements(
     strata = {s: tuple(sorted(members[s], key=numbers_by_id.__getitem__)) for s in sorted(members)}
     turn_shares = stratum_turns(count_by_stratum)
     places = [
+        # The n-th statement of a stratum with a share s of turns comes after n / s turns.
         ((n + numbers_by_id[id]) / turn_shares[stratum], id)
         for stratum, ids in strata.items()
         for n, id in enumerate(ids)
@@ -134,4 +136,5 @@ def _is_shared(triple_id: str) -> bool:
 
 def _random_number(purpose: str, triple_id: str) -> float:
     """A number in [0, 1) that follows from the key alone."""
+    # 13 hex digits are 52 bits, which a float holds exactly
     return int(content_id("drawn", purpose, triple_id)[:13], 16) / 16**13

@@ -173,6 +173,7 @@ def cohens_kappa(
             clustered_proportion(units, agreements_seen),
             proportion(sum(agreements_seen), n),
         )
+        # Widths go with 1 / sqrt(n): their squared ratio is the share that is independent.
         table = table * min(1.0, _interval_width(independent) / _interval_width(same_share)) ** 2
     else:
         same_share = proportion(sum(agreements_seen), n)
@@ -204,11 +205,13 @@ def _kappa_interval(table: Values, value: float) -> tuple[float, float]:
         1 - _PRIOR_KAPPA
     ) * even_prior + _PRIOR_KAPPA * _PRIOR_STATEMENTS / labels * np.eye(labels)
     rng = np.random.Generator(np.random.PCG64(0))
+    # Gamma draws divided by their sum are a Dirichlet draw, here of whole tables at once.
     drawn_tables = rng.gamma(table + prior_counts, size=(_DRAWS, labels, labels))
     drawn_tables /= drawn_tables.sum(axis=(1, 2), keepdims=True)
     chance = (drawn_tables.sum(axis=2) * drawn_tables.sum(axis=1)).sum(axis=1)
     kappas = (np.trace(drawn_tables, axis1=1, axis2=2) - chance) / (1 - chance)
     low, high = (float(end) for end in np.quantile(kappas, [0.025, 0.975]))
+    # The prior pulls to its own kappa: the interval still holds the kappa that was counted.
     return min(low, value), max(high, value)
 
 
@@ -222,6 +225,7 @@ def correlation_estimate(rho: float, n: int, level: float = 0.95) -> Estimate:
     Bonett and Wright (2000), which fits ranks and needs no resampling."""
     if math.isnan(rho) or n < 4:
         return Estimate.missing(n, rho)
+    # atanh(1) is infinite.
     if abs(rho) >= 1:
         return Estimate(rho, rho, rho, n)
     half_width = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt((1 + rho * rho / 2) / (n - 3))

@@ -92,6 +92,7 @@ def check_scorer(
             try:
                 judgements = scorer.score([x.text for x in labelled_set.statements])
             except DataError as error:
+                # Scores from a file cover some sets only: the others are passed over.
                 if can_swap_names(spec):
                     raise
                 missing_error = error

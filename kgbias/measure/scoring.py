@@ -130,12 +130,14 @@ def _score_distributed(
     if not ids:
         return
     pieces = [ids[start : start + size] for start in range(0, len(ids), size)]
+    # MiniLM on texts as short as statements gains nothing from a second thread.
     work = ScoringTask(scorers, 1 if reads_jointly(scorers[0]) else count_torch_threads())
     with ExitStack() as resources:
         if executor is None:
             process_count = choose_processes(len(ids), processes) if all_on_cpu(scorers) else 1
             executor = resources.enter_context(closing(LocalExecutor(process_count)))
         texts_by_piece = [[texts[id] for id in piece] for piece in pieces]
+        # Closed even if saving fails: the processes end with the generator.
         results = resources.enter_context(closing(executor.run_pieces(work, texts_by_piece)))
         for place, judgements in results:
             for scorer, scorer_judgements in zip(scorers, judgements, strict=True):
@@ -159,6 +161,7 @@ def _score_alone(
     run: StoredRun, scorer: Scorer, texts: Mapping[str, str], progress: Progress
 ) -> None:
     metric = _metric_of(scorer)
+    # Each batch is saved before the next is asked for: what a paid judge said is not lost.
     size = getattr(scorer, "batch_size", BATCH_STATEMENTS)
     todo = _find_unscored(run, metric, texts)
     progress.stage(spoken_name(scorer.measure), len(texts))
@@ -206,6 +209,7 @@ def _score_without_names(
             ):
                 yield place, piece_judgements
 
+    # An empty run would try every scorer on names, and open it, for nothing.
     has_statements = bool(run.distinct_triples())
     for scorer in scorers if has_statements else ():
         metric = _metric_of(scorer)
@@ -235,6 +239,7 @@ def _make_scores(
 ) -> list[Score]:
     """A scorer's scores of these triples. Raises DataError for a value outside its measure's range,
     which another package's scorer might give."""
+    # NaN fails this comparison too.
     low, high = get_measure(scorer.measure).range or (-math.inf, math.inf)
     for judgement in judgements:
         if judgement and not low <= judgement.value <= high:

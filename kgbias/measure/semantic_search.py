@@ -80,6 +80,7 @@ class StatementEmbedding:
         return encoder_name(self.encoder)
 
     def open(self) -> str:
+        # The first text loads the encoder.
         self.encoder.embed(["."])
         return self.version
 
@@ -114,6 +115,7 @@ def store_vectors(
         statement_texts(run),
     )
     stored_ends = set(run.vectors(work.version).statements)
+    # Pieces are the same on every run, and so are the rows, which depend on the batch.
     missing_ends = sorted(texts.keys() - stored_ends, key=lambda ends: (texts[ends], ends))
     progress.stage("vectors", len(texts))
     progress.advance(len(texts) - len(missing_ends), cached=len(texts) - len(missing_ends))
@@ -212,9 +214,14 @@ class StatementIndex:
             (matching[k], cosine)
             for k, cosine in find_nearest(self.rows[matching], search_vector, len(matching))
         ]
+        # A stable sort: of those that share as many words, the nearest stays first.
         word_hits.sort(key=lambda hit: -len(words_by_place[hit[0]]))
         nearest_hits = find_nearest(
-            self.rows, search_vector, limit + len(matching), MIN_SEARCH_COSINE
+            # As many more as may be word hits, which are left out below.
+            self.rows,
+            search_vector,
+            limit + len(matching),
+            MIN_SEARCH_COSINE,
         )
         semantic_hits = [hit for hit in nearest_hits if hit[0] not in words_by_place]
         query_is_negated = is_negated(text)

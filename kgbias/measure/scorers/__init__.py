@@ -129,6 +129,7 @@ def wrap_scorer(
         raise labels_error()
     from kgbias.measure.scorers._custom import CustomScorer
 
+    # Ours keep to the interface; a person's own is checked at every answer.
     is_from_kgbias = type(scorer_or_function).__module__.partition(".")[0] == "kgbias"
     scorer: Any = scorer_or_function
     return scorer if is_from_kgbias else CustomScorer(measure, scorer_or_function)

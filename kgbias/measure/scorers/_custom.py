@@ -34,6 +34,7 @@ class CustomScorer:
         if isinstance(stated_measure, str) and stated_measure != measure:
             raise UsageError(f"`scorers` has a scorer of {stated_measure} for {measure}")
         score = getattr(scorer_or_function, "score", scorer_or_function)
+        # A class is callable too: the instance was meant.
         if not callable(score) or isinstance(score, type):
             raise UsageError(
                 f"a scorer of {measure} is no {type(scorer_or_function).__name__}: give a spec, "

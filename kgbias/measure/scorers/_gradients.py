@@ -88,6 +88,7 @@ def align_words(text: str, masked_text: str) -> list[tuple[str, list[int]]]:
     own_words, read_words = text.split(), masked_text.split()
     folded_words = [[word.casefold() for word in words] for words in (own_words, read_words)]
     words_and_places: list[tuple[str, list[int]]] = []
+    # `autojunk` would skip words that are frequent in long texts.
     matcher = SequenceMatcher(a=folded_words[0], b=folded_words[1], autojunk=False)
     for kind, own_start, own_end, read_start, read_end in matcher.get_opcodes():
         equal_tail = 0

@@ -67,12 +67,15 @@ class HuggingFaceScorer:
         elif entry.sides:
             self._positions = {entry.sides[0]: _find_position(entry, self._labels, label, model_id)}
         config = self._model.config
+        # RoBERTa numbers positions from 2 on (its padding token's id plus 1): 514 hold 512.
         positions = getattr(config, "max_position_embeddings", _MAX_TOKENS + 2)
         self._limit = min(_MAX_TOKENS, self._tokenizer.model_max_length, positions - 2)
+        # A softmax over a single label is always 1.
         self._sigmoid = len(self._labels) == 1 or config.problem_type == _MULTI_LABEL
         folder = Path(model_id)
         resolved_revision = _folder_hash(folder) if folder.is_dir() else files.commit or revision
         self.name = f"hf:{files.info.public_name}" if files.info.is_local else f"hf:{model_id}"
+        # What the user says labels mean changes the judgements, so it is part of the version.
         used_labels = ",".join(
             model_labels[i]
             if model_labels[i] == self._labels[i]
@@ -102,6 +105,7 @@ class HuggingFaceScorer:
                 rows = (logits.sigmoid() if self._sigmoid else logits.softmax(dim=1)).tolist()
             for index, row in zip(batch, rows, strict=True):
                 judgements[index] = self._judge_row(row)
+        # None is left over: every text is in one batch. The check is for the type alone.
         return [judgement for judgement in judgements if judgement is not None]
 
     def gradient_reading(self, text: str) -> GradientReading:
@@ -123,6 +127,7 @@ class HuggingFaceScorer:
         word_numbers = token_owners(text, tokenised["offset_mapping"])
         embed = self._model.get_input_embeddings()
         ids = torch.tensor([tokenised["input_ids"]], device=self._model.device)
+        # GPT-like tokenizers have no padding token.
         filler_ids = (self._tokenizer.pad_token_id, self._tokenizer.unk_token_id, 0)
         blank_ids = blank_words(ids, word_numbers, next(id for id in filler_ids if id is not None))
         return GradientReading(
@@ -166,6 +171,7 @@ def parse_spec(spec: str) -> tuple[str, str | None, str | None]:
     """
     if Path(spec).is_dir():
         return spec, None, None
+    # From the right: a folder's path may hold a colon, a label does not.
     model_id, colon, label = spec.rpartition(":")
     if not colon:
         model_id, label = spec, ""
@@ -242,6 +248,7 @@ def _folder_hash(folder: Path) -> str:
     """Hash a local model: its configuration, tokenizer and weights."""
     digest = hashlib.sha256()
     for path in sorted(folder.iterdir()):
+        # All that changes an answer; a README or a Git folder does not.
         if path.suffix in {".json", ".txt", ".model", ".safetensors", ".bin"}:
             with path.open("rb") as file:
                 digest.update(path.name.encode() + hashlib.file_digest(file, "sha256").digest())

@@ -71,13 +71,16 @@ class ScoringTask:
 def _read_ahead(scorers: Sequence[JointScorer], texts: Sequence[str]) -> None:
     """Read the texts ahead for the scorers, which then find the answers remembered."""
     networks = {s.network for s in scorers if isinstance(s, OfflineScorer)}
-    vectors = {v for s in scorers if isinstance(v := getattr(s, "vectors", None), MiniLM)}
+    # `load_vectors` is cached: all axes in MiniLM share one encoder.
+    axis_vectors = [s.vectors for s in scorers if isinstance(s, AxisScorer)]
+    vectors = {v for v in axis_vectors if isinstance(v, MiniLM)}
     for network in networks:
         network.forget_answers()
     for encoder in vectors:
         encoder.forget()
     if not networks:
         return  # axes by themselves compute a vector only once anyway
+    # One device, so one network: all scorers of a task have the same.
     (network,) = networks
     (vector_encoder,) = vectors or (None,)
     heads_by_form: dict[str, set[HeadKey | None]] = {}  # None: the vector

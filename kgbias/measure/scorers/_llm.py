@@ -52,6 +52,7 @@ class JudgeRubric:
     def read_answer(self, answer: str) -> str | None:
         """The label of an answer: the one in its JSON, the word that it begins with, or the only
         label in its first line; None if there is none, or several."""
+        # Models wrap their JSON in words or a code fence.
         json_match = re.search(r"\{[^{}]*\}", answer)
         if json_match:
             try:
@@ -101,6 +102,7 @@ class LlmScorer:
         open_options: dict[str, Any] = {} if device == "auto" else {"device": device}
         self._model = open_model(spec, **open_options)
         if store is None:
+            # Kept, because the folder goes when this object does.
             self._folder = TemporaryDirectory(prefix="kgbias-")
             store = open_store(str(Path(self._folder.name) / "answers.db"))
         self._log = LoggedModel(self._model, store)
@@ -109,6 +111,7 @@ class LlmScorer:
         self.name = f"llm:{info.public_name if info.is_local else spec}"
         template = self._rubric.template
         revision = self._model.info.revision or "unknown"
+        # A changed rubric is another scorer.
         self.version = f"{revision}:{template.label}:{template.hash[:12]}"
 
     def score(self, texts: Sequence[str]) -> list[Judgement | None]:
@@ -134,9 +137,11 @@ class LlmScorer:
         tokens, stop = template.answer_limits(form)
         return Request(
             template.render(form, text=" ".join(text.split())[:_MAX_CHARACTERS]),
+            # Another seed is another key in the answer log: the retry is asked, and not read back.
             seed=attempt,
             temperature=_RETRY_TEMPERATURE if attempt else 0.0,
             max_tokens=tokens,
+            # A base model would go on and make up the next statement.
             stop=stop or (("\n",) if form == "completion" else ()),
             schema=self._rubric.schema if form == "chat" else None,
         )

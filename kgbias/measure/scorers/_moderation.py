@@ -40,6 +40,7 @@ class ModerationScorer:
         self._category = category
         url = server_url()
         self._server = BlockingClient(url, _TIMEOUT_SECONDS, _MAX_RETRIES)
+        # Which model answers, and which categories it has, only an answer says.
         (first_scores,), version = self._request_scores(["Hello."])
         if _category_key(category) not in first_scores:
             category_names = ", ".join(name.replace("_", "/") for name in first_scores)

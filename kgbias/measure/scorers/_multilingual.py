@@ -98,6 +98,7 @@ class MultilingualScorer:
             probabilities = 1 / (1 + np.exp(-logits))
             return [probability_judgement(self.measure, round(float(p), 6)) for p in probabilities]
         logits = _logits(vectors, "regard")
+        # Less the largest, so that exp cannot overflow.
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         rows = powers / powers.sum(axis=1, keepdims=True)
         found = [dict(zip(REGARD, row.tolist(), strict=True)) for row in rows]

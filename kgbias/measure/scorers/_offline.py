@@ -169,6 +169,7 @@ class OfflineScorer:
         if not self._heads_entry.outputs:
             probability = round(1 / (1 + math.exp(-row[0])), 6)
             return probability_judgement(self.measure, probability)
+        # less the largest: exp cannot overflow
         powers = [math.exp(logit - max(row)) for logit in row]
         return class_judgement(
             self.measure,
@@ -214,6 +215,7 @@ class OfflineNetwork:
         """The logits that opened heads give each text."""
         kept_logits = self._kept_logits[heads]
         if len(kept_logits) > _MAX_KEPT_TEXTS and any(text not in kept_logits for text in texts):
+            # All heads at once: they are read together, and would fill again one by one.
             self.forget_answers()
         new_texts = [text for text in dict.fromkeys(texts) if text not in kept_logits]
         self.read_texts(new_texts, {h for h in self._heads if h[1] == heads[1]})
@@ -247,11 +249,13 @@ class OfflineNetwork:
                 mask = torch.ones_like(ids)
                 lower = self._lower(input_ids=ids, attention_mask=mask, output_hidden_states=True)
                 states = tuple(lower.hidden_states)
+                # The encoder's upper layers run once, and only as far as a head reads.
                 states += tuple(read_upper_layers(self._upper, states, highest))
                 for head in heads:
                     rows = self._heads[head](states).tolist()
                     self._kept_logits[head].update(zip(batch_texts, rows, strict=True))
                 if vectors:
+                    # No padding to leave out: texts of a batch have one length.
                     means = states[_ENCODER_LAYERS].mean(dim=1).cpu().double().numpy()
                     texts_and_means += zip(batch_texts, means, strict=True)
         return texts_and_means
@@ -266,6 +270,7 @@ class OfflineNetwork:
         network, embed = self._heads[heads], self._lower.get_input_embeddings()
         word_numbers = token_owners(text, tokenised["offset_mapping"])
         ids = torch.tensor([tokenised["input_ids"]], device=self._device)
+        # The padding token is what the model was trained to take for nothing.
         blank_ids = blank_words(ids, word_numbers, self._tokenizer.pad_token_id)
 
         def states(inputs: Any) -> Any:
@@ -299,6 +304,8 @@ def offline_metric(measure: str) -> Metric:
 @cache
 def _heads_version(heads: Path) -> str:
     digest = hashlib.sha256(f"{_RECIPE_VERSION} {_minilm.WEIGHTS_SHA256}".encode())
+    # A changed rule of masking changes what is read: a new version of the scorer. So even a comment
+    # there makes every score and `precision.tsv` out of date.
     for path in (heads, Path(_masking.__file__)):
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]

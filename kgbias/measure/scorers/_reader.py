@@ -72,6 +72,7 @@ class LayerReader(nn.Module):
                 .unsqueeze(-1)
             )
         mean = (recurrent_states * is_token).sum(1) / is_token.sum(1)
+        # Padding must win no maximum, and below gets no attention.
         largest = recurrent_states.masked_fill(~is_token, -torch.inf).amax(1)
         weights = self.query(recurrent_states).masked_fill(~is_token, -torch.inf).softmax(1)
         pooled = torch.cat([mean, largest, (weights * recurrent_states).sum(1)], dim=1)
@@ -97,6 +98,7 @@ class CalibratedReader(nn.Module):
         self._layers = [int(layer) for layer in weights.pop("layers", LOWER_LAYER_NUMBERS)]
         self.highest = max(self._layers)
         self.upper = upper
+        # Several readers are stacked along a first axis.
         has_several = weights["out.bias"].dim() > 1
         outputs = weights["out.bias"].shape[-1]
         self.readers = nn.ModuleList()
@@ -106,6 +108,7 @@ class CalibratedReader(nn.Module):
             )
             self.readers.append(reader := LayerReader(outputs))
             reader.load_state_dict(reader_weights)
+        # Without dropout: answers must repeat.
         self.eval()
 
     def forward(self, layers: tuple[Tensor, ...]) -> Tensor:
@@ -129,6 +132,7 @@ class CalibratedReader(nn.Module):
 def read_upper_layers(upper: Any, read_states: Sequence[Tensor], highest: int) -> list[Tensor]:
     """The states of the encoder's own layers up to `highest` that have not been read yet."""
     states = list(read_states)
+    # The first state is the embeddings', so n layers have n + 1 states.
     for layer in upper.layer[len(read_states) - 1 - LOWER_LAYERS : max(0, highest - LOWER_LAYERS)]:
         states.append(layer(states[-1]))
     return states[len(read_states) :]

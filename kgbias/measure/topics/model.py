@@ -205,9 +205,9 @@ def _words_coherence(document_sets: Sequence[set[int]], documents: int) -> float
 
 
 def _npmi(first_count: int, second_count: int, joint_count: int, documents: int) -> float:
-    if not joint_count:
+    if not joint_count:  # the limit as p(a, b) goes to 0
         return -1.0
-    if joint_count == documents:
+    if joint_count == documents:  # -log p(a, b) would be 0
         return 1.0
     return log(joint_count * documents / (first_count * second_count)) / -log(
         joint_count / documents
@@ -330,6 +330,7 @@ def fit_topics(
             _settle_labels(cluster_labels, rows, settings) for cluster_labels, _ in clusterings
         ]
         if (settled_labels[0] >= 0).any():
+            # These numbers are stored: the last bits differ between processors.
             rand_index = round(mean_adjusted_rand(settled_labels), 6)
             stabilities = tuple(
                 round(number, 6) for number in topic_overlaps(settled_labels[0], settled_labels[1:])
@@ -392,6 +393,7 @@ def _cluster_without_fold(
     """The topics of the rows without one fifth of them (-2), at random but the same each time. The
     fewest that make a topic are four fifths as many."""
     order = np.random.Generator(np.random.PCG64(settings.seed)).permutation(len(rows))
+    # Every fifth of one shuffled order: the folds are disjoint and of equal size.
     kept_places = np.sort(np.delete(order, np.arange(fold, len(rows), FOLD_COUNT)))
     min_size = max(2, round(size * (FOLD_COUNT - 1) / FOLD_COUNT))
     labels = np.full(len(rows), _LEFT_OUT_LABEL, dtype=np.int64)
@@ -402,6 +404,7 @@ def _cluster_without_fold(
 
 
 def _embed_distinct(texts: Sequence[str], vectors: TextVectors) -> Vectors:
+    # Equal statements get equal rows, whatever shares their batch, and each is read once.
     distinct = list(dict.fromkeys(texts))
     place = {text: n for n, text in enumerate(distinct)}
     return vectors.embed(distinct)[[place[text] for text in texts]]
@@ -426,13 +429,16 @@ def cluster_rows(
 
     def embed_rows(init: str) -> Any:
         return umap(
+            # UMAP refuses more neighbours than there are other points.
             n_neighbors=min(_UMAP_NEIGHBOURS, len(rows) - 1),
+            # A spectral layout takes one eigenvector more, and must have fewer than points.
             n_components=min(dimensions, len(rows) - 2),
+            # points that belong together are packed: a layout to cluster, not to look at
             min_dist=0.0,
             metric="cosine",
             random_state=seed,
             init=init,
-            n_jobs=1,
+            n_jobs=1,  # UMAP repeats itself with a seed only on one thread, and warns otherwise
         ).fit_transform(rows)
 
     with warnings.catch_warnings(), keeping_threads():
@@ -477,7 +483,9 @@ def _settle_labels(labels: TopicLabels, rows: Vectors, settings: TopicSettings) 
         labels = _assign_outliers(labels, rows)
     topic_numbers, counts = np.unique(labels[labels >= 0], return_counts=True)
     place = {
-        int(topic_numbers[n]): rank for rank, n in enumerate(np.lexsort((topic_numbers, -counts)))
+        # `lexsort` sorts by its last key first: by size, equal sizes by number.
+        int(topic_numbers[n]): rank
+        for rank, n in enumerate(np.lexsort((topic_numbers, -counts)))
     }
     return np.array([place.get(int(label), -1) for label in labels], dtype=np.int64)
 
@@ -500,15 +508,18 @@ def _topic_words(
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "scikit-learn", extra="topics") from error
     weigh = _load_weighting()
+    # Statements of no topic are a document too, as in BERTopic: what is common there tells no topic
+    # apart.
     numbers = range(-1 if (labels < 0).any() else 0, int(labels.max()) + 1)
     topic_documents = [
         " ".join(text for text, label in zip(texts, labels, strict=True) if label == number)
         for number in numbers
     ]
-    vectorizer = CountVectorizer(token_pattern=r"\S+")
+    vectorizer = CountVectorizer(token_pattern=r"\S+")  # its own pattern drops words of one letter
     counts = vectorizer.fit_transform(topic_documents)
     weights = weigh().fit_transform(counts).toarray()
     word_names = vectorizer.get_feature_names_out()
+    # Equal weights stay in the order of the alphabet, on every machine.
     best_words = np.argsort(-weights, axis=1, kind="stable")[:, :max_words]
     return tuple(
         tuple(str(word_names[n]) for n in row if weight[n] > 0)

@@ -65,11 +65,13 @@ def measure_topics(
     models = []
     for category_number, category in enumerate(categories, start=1):
         ids = {g.id for g in run.groups if g.category == category}
+        # By id: the order of seeds and arms changes neither documents nor assignments.
         category_triples = sorted(
             (triple for triple in triples if triple.group_id in ids), key=lambda triple: triple.id
         )
         seeds = Counter(done=(category_number - 1) * (SEED_COUNT + FOLD_COUNT))
 
+        # The default binds this round's counter, not the last one's.
         def advance(seeds: Counter[str] = seeds) -> None:
             seeds["done"] += 1
             progress.advance()
@@ -82,6 +84,7 @@ def measure_topics(
             statements=statements,
             advance=advance,
         )
+        # A category without topics stops early; its steps are done all the same.
         progress.advance(category_number * (SEED_COUNT + FOLD_COUNT) - seeds["done"])
         topics = tuple(
             Topic(
@@ -108,6 +111,7 @@ def measure_topics(
                 triple.id,
                 topics[label].id if label >= 0 else None,
                 strength,
+                # HDBSCAN left it out, and `outliers` assigned it.
                 assigned=label >= 0 and strength == 0,
             )
             for triple, label, strength in zip(

@@ -214,6 +214,7 @@ def _effective_sizes(shares: Values, sizes: Sequence[int], drawn_shares: Values)
     effective_sizes = []
     for place, size in enumerate(sizes):
         resample_variance = float(drawn_shares[:, place].var(axis=0).sum())
+        # The variances of the shares of one multinomial draw, p (1 - p), summed.
         single_variance = 1.0 - float(shares[place] @ shares[place])
         effective_sizes.append(
             size
@@ -280,6 +281,7 @@ def relative_entropies(
         (1 + level) / 2,
         axis=0,
     )
+    # A topic that a group never named gets a chance to be drawn.
     smoothed_shares = shares * np.array(effective_sizes)[:, None] + _PSEUDO_STATEMENTS
     smoothed_shares /= smoothed_shares.sum(axis=1, keepdims=True)
     smoothed_divergences = _resample_divergences(smoothed_shares, effective_sizes, rng, draws)
@@ -289,6 +291,7 @@ def relative_entropies(
     spread = np.maximum(replicates.std(axis=0), smoothed_divergences.std(axis=0))
     for place, group_number in enumerate(filled_groups):
         raw_divergence, group_replicates = float(values[place]), replicates[:, place]
+        # Bootstrap bias correction (Efron and Tibshirani 1993, section 10.6).
         value = max(0.0, 2 * raw_divergence - float(group_replicates.mean()))
         low = high = nan
         if sizes[place] >= MIN_TOPIC_STATEMENTS:
@@ -298,6 +301,7 @@ def relative_entropies(
             middle = raw_divergence - float(bias[place])
             # A value cut at 0 must not fall outside its interval.
             low, high = min(max(0.0, middle - half_width), value), max(middle + half_width, value)
+            # Groups that are alike diverge as much by chance.
             if raw_divergence <= max_chance_divergence[place]:
                 low = 0.0
         estimate = Estimate(value, low, high, sizes[place])
@@ -316,8 +320,10 @@ def _resample_shares(
 ) -> Values:
     """A group's topic shares over resamples, [draws, k]."""
     if sample is None or sample.design is None or sample.places is None:
+        # Nothing is known of the design: statements are taken for independent.
         return np.asarray(rng.multinomial(statement_count, shares, size=draws) / statement_count)
     topic_number, design = len(shares), sample.design
+    # One number for each cluster and topic, so that one `bincount` counts them all.
     cells = design.clusters[sample.places] * topic_number + sample.values.astype(np.int64)
     topic_counts = np.bincount(cells, sample.counts, len(design.strata) * topic_number).reshape(
         -1, topic_number
@@ -329,6 +335,7 @@ def _resample_shares(
         ]
     )
     total = drawn_counts.sum(axis=1, keepdims=True)
+    # A resample may draw no statement with a topic; the inner `where` keeps the division quiet.
     return np.asarray(np.where(total > 0, drawn_counts / np.where(total > 0, total, 1.0), shares))
 
 
@@ -336,4 +343,5 @@ def kl_divergence(p: Values, q: Values) -> Values:
     """D(p || q) in bits along the last axis; 0 log 0 is 0. q must be positive where p is."""
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(p > 0, p * (np.log2(p) - np.log2(np.broadcast_to(q, p.shape))), 0.0)
+    # Rounding may leave a sum just below 0, which D never is.
     return np.asarray(np.maximum(terms.sum(axis=-1), 0.0), dtype=np.float64)
