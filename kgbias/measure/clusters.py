@@ -3,6 +3,7 @@ appendix C.2): sentence vectors, UMAP, HDBSCAN, and the words and texts that tel
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -97,16 +98,11 @@ def cluster_texts(
     numbers, counts = np.unique(cluster_numbers[cluster_numbers >= 0], return_counts=True)
     ranked_numbers = numbers[np.lexsort((numbers, -counts))]
     place = {int(number): rank for rank, number in enumerate(ranked_numbers)}
-    words = distinctive_words(
-        [
-            [
-                t
-                for t, text_cluster in zip(ordered_texts, cluster_numbers, strict=True)
-                if text_cluster == number
-            ]
-            for number in ranked_numbers
-        ]
-    )
+    texts_by_number: dict[int, list[str]] = {int(number): [] for number in ranked_numbers}
+    for text, number in zip(ordered_texts, cluster_numbers, strict=True):
+        if number >= 0:
+            texts_by_number[int(number)].append(text)
+    words = distinctive_words(list(texts_by_number.values()))
     clusters = tuple(
         _make_cluster(np.flatnonzero(cluster_numbers == number), ordered_texts, rows, text_cluster)
         for number, text_cluster in zip(ranked_numbers, words, strict=True)
@@ -147,7 +143,7 @@ def distinctive_words(clusters: Sequence[Sequence[str]]) -> list[tuple[str, ...]
     grams = CountVectorizer(
         ngram_range=(1, 2), stop_words="english", token_pattern=r"(?u)\b[\w']+\b"
     ).build_analyzer()
-    vectorizer = CountVectorizer(analyzer=lambda own: [g for text in own for g in grams(text)])
+    vectorizer = CountVectorizer(analyzer=lambda own: list(chain.from_iterable(map(grams, own))))
     try:
         counts = vectorizer.fit_transform(clusters)
     except ValueError:  # only stop words

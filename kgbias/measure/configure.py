@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from kgbias.errors import UsageError, no_such
 from kgbias.measure.scorers import OFFLINE_SPEC, check_measure
@@ -136,10 +136,19 @@ PRESETS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+class ConfiguredMeasurement(NamedTuple):
+    """What is measured, which statements count, and, for a preset, a line that says what it
+    sets."""
+
+    config: MeasureConfig
+    selection: SelectionOptions
+    preset_line: str
+
+
 def configure_measurement(
     preset: str | None = None, **given_options: Unpack[MeasureCall]
-) -> tuple[MeasureConfig, SelectionOptions, str]:
-    """What is measured, which statements count, and, for a preset, a line that says what it sets.
+) -> ConfiguredMeasurement:
+    """The measurement that these options describe.
 
     A preset sets everything as in a paper; explicit options override it, scorer by scorer. Raises
     UsageError for an unknown preset or parameter."""
@@ -155,11 +164,8 @@ def configure_measurement(
         options["scorers"] = {**preset_options["scorers"], **given_options["scorers"]}
     config = MeasureConfig(**{n: v for n, v in options.items() if n in config_names})
     selection: Any = {n: v for n, v in options.items() if n not in config_names}
-    return (
-        config,
-        selection,
-        _describe_preset(preset, preset_options, given_options) if preset else "",
-    )
+    preset_line = _describe_preset(preset, preset_options, given_options) if preset else ""
+    return ConfiguredMeasurement(config, selection, preset_line)
 
 
 def options_for_language(language: str, given: MeasureCall) -> tuple[MeasureCall, str]:

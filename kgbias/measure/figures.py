@@ -3,6 +3,7 @@
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -145,7 +146,7 @@ def group_figures(
     are the triples before any was left out for its acceptability, which the figures of
     acceptability cover; `arm` is the arm of all of them."""
     every = triples if every is None else every
-    crawls = [(draws or Draws({}), group_triples(triples), group_triples(every))]
+    crawls = [_CrawlTriples(draws or Draws({}), group_triples(triples), group_triples(every))]
     return _group_scores(run, crawls, arm)
 
 
@@ -164,7 +165,7 @@ def pooled_figures(
     scores = []
     for arm in selected_by_run[0].arms:
         crawls = [
-            (
+            _CrawlTriples(
                 d,
                 group_triples(selected.triples_of_arm(arm)),
                 group_triples([t for t in selected.including_unacceptable if t.arm == arm]),
@@ -178,21 +179,27 @@ def pooled_figures(
 _TriplesByGroup = Mapping[str, list[TripleView]]
 
 
-def _group_scores(
-    run: Run, crawls: Sequence[tuple[Draws, _TriplesByGroup, _TriplesByGroup]], arm: str
-) -> list[GroupScore]:
-    """The figures of each group, given for each crawl how its statements were drawn, those that
-    count, and those before any was left out."""
+class _CrawlTriples(NamedTuple):
+    """How the statements of a crawl were drawn, those that count, and those before any was left
+    out for its acceptability."""
+
+    draws: Draws
+    counted: _TriplesByGroup
+    every: _TriplesByGroup
+
+
+def _group_scores(run: Run, crawls: Sequence[_CrawlTriples], arm: str) -> list[GroupScore]:
+    """The figures of each group over these crawls."""
     measures = _scored_measures(crawls)
     samples: dict[tuple[str, str], StratifiedSample] = {}
     for group in run.groups:
         for measure in measures:
             crawl_samples = [
-                draws.stratified_sample(
-                    (all_triples if measure.name == "acceptability" else counted_triples)[group.id],
+                crawl.draws.stratified_sample(
+                    (crawl.every if measure.name == "acceptability" else crawl.counted)[group.id],
                     measure.name,
                 )
-                for draws, counted_triples, all_triples in crawls
+                for crawl in crawls
             ]
             sample = (
                 crawl_samples[0]
@@ -219,13 +226,13 @@ def _group_scores(
     return scores
 
 
-def _scored_measures(
-    crawls: Sequence[tuple[Draws, _TriplesByGroup, _TriplesByGroup]],
-) -> list[Measure]:
+def _scored_measures(crawls: Sequence[_CrawlTriples]) -> list[Measure]:
     """The measures that any of the statements has a score for."""
-    return order_measures(
-        {name for *_, whole in crawls for own in whole.values() for name in scored_measures(own)}
-    )
+    names: set[str] = set()
+    for crawl in crawls:
+        for own_triples in crawl.every.values():
+            names |= set(scored_measures(own_triples))
+    return order_measures(names)
 
 
 def _category_mixes(

@@ -3,7 +3,7 @@
 import hashlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.errors import UsageError
 from kgbias.measure.scorers._base import (
@@ -164,23 +164,31 @@ class HuggingFaceScorer:
         return probability_judgement(self.measure, row[position], probabilities)
 
 
-def parse_spec(spec: str) -> tuple[str, str | None, str | None]:
+class ClassifierSpec(NamedTuple):
+    """What a spec names; None: the model's own."""
+
+    model_id: str
+    revision: str | None
+    label: str | None
+
+
+def parse_spec(spec: str) -> ClassifierSpec:
     """Split "ID-or-PATH[@REVISION][:LABEL]" into id, revision and label.
 
     An existing folder is taken whole, so its path may contain "@" and ":".
     """
     if Path(spec).is_dir():
-        return spec, None, None
+        return ClassifierSpec(spec, None, None)
     # From the right: a folder's path may hold a colon, a label does not.
     model_id, colon, label = spec.rpartition(":")
     if not colon:
         model_id, label = spec, ""
     elif Path(model_id).is_dir():
-        return model_id, None, label or None
+        return ClassifierSpec(model_id, None, label or None)
     model_id, _, revision = model_id.partition("@")
     if not model_id:
         raise UsageError(f"hf:{spec} names no model")
-    return model_id, revision or None, label or None
+    return ClassifierSpec(model_id, revision or None, label or None)
 
 
 def _label_names(config: Any) -> list[str]:
