@@ -172,6 +172,7 @@ def fit_random_effects(effects: Array, variances: Array, tails: Tails = "two") -
     value = float((weights * effects).sum() / weights.sum())
     error = sqrt(1 / float(weights.sum()))
     z_value = value / error
+    # The upper tail at z is the lower one at -z, which 1 - cdf would round to 0 for a large z.
     upper = NormalDist().cdf(-abs(z_value) if tails == "two" else -z_value)
     return RandomEffects(
         value, error, 2 * upper if tails == "two" else upper, tau_squared, cochran_q
@@ -223,6 +224,7 @@ def draw_effects(
     """
     targets, attributes = [*x, *y], [*a, *b]
     rows, columns = (scale_to_unit(np.concatenate(chunk)) for chunk in (targets, attributes))
+    # Weights with which a sum over all attributes is the mean over A minus that over B.
     sign = np.repeat([1 / len(a), -1 / len(b)], [len(a), len(b)])
     table = columns @ rows.T if len(rows) * len(columns) <= _MAX_TABLE_COSINES else None
     # One random stream each, so the chunk size does not change the result.

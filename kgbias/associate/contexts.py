@@ -96,6 +96,7 @@ class CorpusContexts:
         alternatives = "|".join(
             re.escape(text) for text in sorted(by_text, key=lambda t: (-len(t), t))
         )
+        # Not \b, which asks for a letter on its other side: a word may end in a mark (C++).
         pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
         spans_by_word: dict[str, list[Span]] = {
             word: [] for forms in by_text.values() for word in forms
@@ -114,6 +115,8 @@ class CorpusContexts:
                     span = _cut_window(text, match.start(), match.end(), self.window)
                     if len(spans_by_word[word]) < self.most:
                         spans_by_word[word].append(span)
+                    # Reservoir sampling (Vitter 1985, algorithm R): each text so far has the same
+                    # chance of being among those kept, however many there will be.
                     elif (place := streams[word].randrange(counts[word])) < self.most:
                         spans_by_word[word][place] = span
         return spans_by_word
@@ -220,9 +223,8 @@ def _cut_window(text: str, start: int, end: int, window: int | None) -> Span:
     """The span with `window` words on either side of it."""
     if window is None:
         return Span(text, start, end)
-    text_before = (
-        " ".join(text[:start].split(" ")[-window - 1 :]) if window else text[:start].split(" ")[-1]
-    )
+    # One piece more than words: the one that touches the word, often nothing.
+    text_before = " ".join(text[:start].split(" ")[-window - 1 :])
     text_after = " ".join(text[end:].split(" ")[: window + 1])
     return Span(
         text_before + text[start:end] + text_after, len(text_before), len(text_before) + end - start

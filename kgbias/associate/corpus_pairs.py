@@ -69,6 +69,7 @@ class CorpusPairs:
         alternatives = "|".join(
             re.escape(text) for text in sorted(texts, key=lambda t: (-len(t), t))
         )
+        # Words and samples as in `CorpusContexts.search`: not \b, and a reservoir for each pair.
         pattern = re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
         sentences_by_pair: dict[AttributeTarget, list[FilledTemplate]] = {}
         counts: dict[AttributeTarget, int] = {}
@@ -158,8 +159,8 @@ def measure_ratios(
     Raises DataError if a set is left without words."""
     frames, attributes, missing = choose_words(test, model, words)
     sides = {
-        side: tuple(dict.fromkeys(word for frame in frames for word in getattr(frame, side)))
-        for side in "xy"
+        "x": tuple(dict.fromkeys(word for frame in frames for word in frame.x)),
+        "y": tuple(dict.fromkeys(word for frame in frames for word in frame.y)),
     }
     sentences_by_pair: dict[AttributeTarget, list[FilledTemplate]] = {}
     settings: dict[str, Any] = {"words": words, "predicts": model.kind}
@@ -176,6 +177,7 @@ def measure_ratios(
                         filled = fill_frame(sentence, target, attribute)
                         sentences_by_pair.setdefault((attribute, target), []).append(filled)
         settings["contexts_from"] = "templates"
+    # Each sentence is predicted once, whichever pairs it stands for.
     all_sentences = list(
         dict.fromkeys(filled for row in sentences_by_pair.values() for filled in row)
     )
@@ -183,41 +185,26 @@ def measure_ratios(
         filled: p.log_joint - p.log_prior
         for filled, p in zip(all_sentences, model.predict(all_sentences), strict=True)
     }
-    cells = {
-        key: np.array([ratio_by_sentence[filled] for filled in row])
-        for key, row in sentences_by_pair.items()
-    }
-    with_both = {
-        a for a in all_attributes if all(any((a, t) in cells for t in sides[s]) for s in "xy")
-    }
-    attributes_with_both = {
-        role: tuple(w for w in attributes[role] if w in with_both) for role in "ab"
-    }
-    sides_with_both = {
-        side: tuple(t for t in sides[side] if any((a, t) in cells for a in with_both))
-        for side in "xy"
-    }
+    cells: dict[AttributeTarget, Array] = {}
+    for key, row in sentences_by_pair.items():
+        cells[key] = np.array([ratio_by_sentence[filled] for filled in row])
+    # A bias is a difference between the sides: an attribute that occurs with one alone has none,
+    # and a target counts if it occurs with an attribute that has one.
+    with_x = {a for a, t in cells if t in sides["x"]}
+    with_y = {a for a, t in cells if t in sides["y"]}
+    with_both = with_x & with_y
+    targets_met = {t for a, t in cells if a in with_both}
     all_words = sides | attributes
-    words_missing = {
-        role: (
-            *missing[role],
-            *(
-                w
-                for w in all_words[role]
-                if w not in (sides_with_both | attributes_with_both)[role]
-            ),
-        )
-        for role in ROLES
-    }
-    check_words(
-        test,
-        {
-            role: SetUsage((sides_with_both | attributes_with_both)[role], words_missing[role])
-            for role in ROLES
-        },
-        model.info,
-    )
-    return LogRatios(cells, sides_with_both | attributes_with_both, words_missing, settings)
+    used_words: dict[str, tuple[str, ...]] = {}
+    words_missing: dict[str, tuple[str, ...]] = {}
+    for role in ROLES:
+        used = targets_met if role in ("x", "y") else with_both
+        used_words[role] = tuple(word for word in all_words[role] if word in used)
+        unused = (word for word in all_words[role] if word not in used)
+        words_missing[role] = (*missing[role], *unused)
+    sets = {role: SetUsage(used_words[role], words_missing[role]) for role in ROLES}
+    check_words(test, sets, model.info)
+    return LogRatios(cells, used_words, words_missing, settings)
 
 
 def lpbs_in_corpus(
@@ -269,6 +256,7 @@ def ceat_lpbs(
     ddof = variance_ddof(statistics)
     biases = _draw_biases(ratios, draws, statistics.seed)
     effects = effect_sizes(biases[:, :n_a], biases[:, n_a:], "sample" if ddof else "population")
+    # A draw without spread would have infinite weight.
     spreads = np.maximum(biases.var(axis=1, ddof=ddof), EQUALITY_TOLERANCE**2)
     if variance == "cohen":
         spreads = cohen_variance(effects, n_a, biases.shape[1] - n_a)
@@ -292,17 +280,12 @@ def _draw_biases(ratios: LogRatios, draws: int, seed: int) -> Array:
     rng = np.random.default_rng(seed)
     biases = np.empty((draws, len(ratios.attributes)))
     for column, attribute in enumerate(ratios.attributes):
-        x, y = (
-            np.mean(
-                [
-                    row[rng.integers(0, len(row), draws)]
-                    for row in ratios.list_ratios(attribute, side)
-                ],
-                axis=0,
-            )
-            for side in "xy"
-        )
-        biases[:, column] = x - y
+        side_means = []
+        for side in "xy":
+            rows = ratios.list_ratios(attribute, side)
+            drawn = [row[rng.integers(0, len(row), draws)] for row in rows]
+            side_means.append(np.mean(drawn, axis=0))
+        biases[:, column] = side_means[0] - side_means[1]
     return biases
 
 

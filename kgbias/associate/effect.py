@@ -116,6 +116,7 @@ def effect_estimate(
         1 + noncentrality * noncentrality / (2 * degrees)
     )
     ends = [
+        # 1 - 1 / (4 degrees) corrects the bias of t in few degrees of freedom (the same 26.7.10).
         (noncentrality * (1 - 1 / (4 * degrees)) + step) * scale
         for step in (-half_width, half_width)
     ]

@@ -285,6 +285,8 @@ def associate(
         raise UsageError("name what to test: vectors or a model")
     has_tests = bool(tests or tests_file or not (groups or every_group))
     chosen_methods = tuple(methods) or ("weat" if vectors is not None else "w-seat",)
+    # Which parameters the caller gave, and which inputs there are to take them: one that nothing
+    # takes is an error.
     given_parameters = {
         "vector_format": vector_format != "auto",
         "exact_case": exact_case,
@@ -326,6 +328,7 @@ def associate(
     check_methods(chosen_methods, parameters, static=vectors is not None)
     if attributes is not None and topics is not None:
         raise UsageError("`attributes` and `topics` both name the words to test against: give one")
+    # Which tests to run. Of those that "all" stands for, what a model cannot run is left out.
     wanted_tests = _find_wanted_tests(tests, tests_file, has_tests)
     lenient = set(wanted_tests) if "all" in tests and not tests_file else set()
     group_tests: set[AssociationTest] = set()
@@ -340,6 +343,7 @@ def associate(
         lenient |= group_tests if groups == "all" else set()
     if vectors is not None:
         vectors = _open_vectors(vectors, vector_format, fold=not exact_case)
+    # Run them, and write what came out.
     opening: dict[str, Any] = {"device": device, "dtype": dtype, "notify": progress.note}
     target = run.store if run is not None else store
     agreement = None
@@ -402,6 +406,8 @@ def _run_tests(
             # Neither group is expected to be nearer.
             tails = {"tails": "two"} if test in group_tests and not as_published else {}
             result = run_method(test, name, source, {**tails, **parameters}, published=as_published)
+            # A published test that was asked for by name runs with the words that it has; a record
+            # says so.
             if result.has_few_words and (test in lenient or test in group_tests):
                 raise DataError(_describe_too_few(result))
         except DataError as error:

@@ -379,6 +379,8 @@ def _related_topics(test: AssociationTest, topics: Sequence[Topic]) -> set[tuple
             for side, attribute_words in (("a", a), ("b", b))
             if attribute_words == words or len(attribute_words & words) >= MIN_SHARED_WORDS
         }
+        # `topic_sets` took the words that two topics share out of both: this side is about its
+        # topic if what it lacks is what another topic, the other side's, lacks too.
         if a < words:
             for other_topic in topics:
                 remaining_words = set(other_topic.words) - b

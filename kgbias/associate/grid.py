@@ -482,6 +482,8 @@ def run_grid(
     keys: list[str] = []
     computed = 0
     progress.stage("grid", len(grid.cells))
+    # Cells come model by model and test by test (`iter_cells`): each model is loaded once, and only
+    # one test's vectors are kept.
     for spec, of_model in groupby(grid.cells, key=lambda cell: cell.model):
         opening = {"device": device, "dtype": dtype, "notify": progress.note}
         model = _GridModel(grid, spec, cache, opening, executor)
@@ -583,10 +585,8 @@ def _restrict_words(test: AssociationTest, words: str, model: Encoder) -> Associ
     if words == "full":
         return test
     if words == "simplified":
-        x, y = (
-            tuple(dict.fromkeys(w for frames in test.simplified for w in getattr(frames, side)))
-            for side in "xy"
-        )
+        x = tuple(dict.fromkeys(word for frames in test.simplified for word in frames.x))
+        y = tuple(dict.fromkeys(word for frames in test.simplified for word in frames.y))
         return replace(test, x=replace(test.x, words=x), y=replace(test.y, words=y))
     word_sets: list[WordSet] = []
     for word_set in test.sets.values():
@@ -617,12 +617,10 @@ def _correct_rows(
 ) -> list[GridRow]:
     """The rows of these cells, with p-values corrected over all of them. They are written back,
     with edges to groups added to the graph since a cell was computed."""
-    groups = {
-        name: {
-            e for e in build_edges(store, run.record if run else None, test) if e.kind != "object"
-        }
-        for name, test in grid.by_name.items()
-    }
+    record = run.record if run else None
+    groups = {}
+    for name, test in grid.by_name.items():
+        groups[name] = {e for e in build_edges(store, record, test) if e.kind != "object"}
     wanted_keys = set(keys)
     by_key = {
         n.record["key"]: n for n in store.associations() if n.record.get("key") in wanted_keys
@@ -638,6 +636,7 @@ def _correct_rows(
         }
         rows.append(row)
         edges_now = tuple(
+            # A set has no order: sorted, so that the same grid writes the same edges.
             dict.fromkeys((*node.edges, *sorted(groups[row["cell"]["test"]], key=repr)))
         )
         updated.append(

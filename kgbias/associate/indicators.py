@@ -90,7 +90,11 @@ class Indicators:
         """The indicators of a category's groups, all of one kind so that they can be compared: of
         `kind`, or of the kind that most of them have (in a tie, the one that they declare first).
         Returns the kind ("" if there is none), and the set of each group with at least 8 of it."""
-        sets = {group: declared.sets for group in groups if (declared := self.find_group(group))}
+        sets: dict[Group, Mapping[str, WordSet]] = {}
+        for group in groups:
+            declared = self.find_group(group)
+            if declared is not None:
+                sets[group] = declared.sets
         usable = [
             each
             for group_sets in sets.values()
@@ -113,7 +117,9 @@ class Indicators:
         if kind is not None and kind not in INDICATOR_KINDS:
             raise UsageError(no_such("kind of indicators", kind, INDICATOR_KINDS))
         declared = [self.find_group(group) for group in (x, y)]
-        kinds = (kind,) if kind else tuple(declared[0].sets) if declared[0] else ()
+        kinds: tuple[str, ...] = (kind,) if kind else ()
+        if not kind and declared[0]:
+            kinds = tuple(declared[0].sets)
         word_counts = {x.name: 0, y.name: 0}
         for kind_tried in kinds:
             sets = [g.sets.get(kind_tried) if g else None for g in declared]
@@ -286,6 +292,8 @@ def _fill_wording(wording: Any, kind: str, forms: Mapping[str, Any], location: s
     """A wording filled with a group's forms; of several wordings, the first that they can fill. In
     paraphrases, the filled-in part is the root."""
     missing_form: Exception | None = None
+    # Filled in, this leaves the form in braces ("{Elven} people"), from which `_parse_paraphrase`
+    # reads the root.
     root = "{{{}}}" if kind == _NAME_KIND else "{}"
     marked_forms = {name: root.format(form) for name, form in forms.items()}
     for candidate in parse_words(
@@ -293,6 +301,8 @@ def _fill_wording(wording: Any, kind: str, forms: Mapping[str, Any], location: s
     ):
         try:
             return candidate.format_map(marked_forms)
+        # What `format_map` raises for a form that is missing, and for wordings that are no
+        # templates.
         except (KeyError, ValueError, IndexError, AttributeError) as error:
             missing_form = error
     raise DataError(f"{location}: the pattern needs the form {missing_form}") from missing_form
@@ -343,6 +353,7 @@ def _parse_paraphrases(
         else []
     )
     names_by_id: dict[str, GroupName] = {}
+    # Each mark is also the key of the list of names that have it.
     for key, mark in (("words", ""), *zip(NAME_MARKS, NAME_MARKS, strict=True)):
         rows = table.get(key) if key == "words" else table.get(key, [])
         if not isinstance(rows, list) or (key == "words" and not rows):

@@ -8,7 +8,7 @@ causal models, the same ratio read from left to right.
 from collections.abc import Sequence
 from dataclasses import replace
 from math import comb
-from typing import Literal, Protocol, get_args
+from typing import Literal, NamedTuple, Protocol, get_args
 
 import numpy as np
 
@@ -121,6 +121,7 @@ def lpbs(
         },
         details=_count_multi_token(filled_sentences, predictions),
     )
+    # Frames with targets of their own have no common row of targets to exchange.
     if len(frames) > 1 or comb(len(used["x"]) + len(used["y"]), len(used["x"])) < _MIN_PARTITIONS:
         return result
     shape = (len(plan), len(all_attributes), len(used["x"]) + len(used["y"]))
@@ -178,10 +179,16 @@ def pool_biases(joint: Array, prior: Array, n_x: int, pool: Pooling = "mean") ->
     return pooled(slice(None, n_x)) - pooled(slice(n_x, None))
 
 
-def choose_words(
-    test: AssociationTest, model: Predictor, words: WordChoice
-) -> tuple[list[SentenceFrames], dict[str, tuple[str, ...]], dict[str, tuple[str, ...]]]:
-    """The frames with their targets, then the attributes and the words left out, by role."""
+class ChosenWords(NamedTuple):
+    """The frames with their targets; the attributes, and the words left out, by role."""
+
+    frames: list[SentenceFrames]
+    attributes: dict[str, tuple[str, ...]]
+    missing: dict[str, tuple[str, ...]]
+
+
+def choose_words(test: AssociationTest, model: Predictor, words: WordChoice) -> ChosenWords:
+    """The words of a test that LPBS takes."""
     if words in ("simplified", "nouns") and not test.simplified:
         raise UsageError(f"{test.name} has no simplified sets: words must be full or reduced")
     frames = (
@@ -196,17 +203,13 @@ def choose_words(
     missing: dict[str, tuple[str, ...]] = dict.fromkeys(ROLES, ())
     if words == "reduced":
         (full,) = frames
-        known_words = {
-            role: tuple(word for word in sets if model.is_token(word))
-            for role, sets in {"x": full.x, "y": full.y, **attributes}.items()
-        }
-        missing = {
-            role: tuple(word for word in sets if word not in known_words[role])
-            for role, sets in {"x": full.x, "y": full.y, **attributes}.items()
-        }
+        known_words: dict[str, tuple[str, ...]] = {}
+        for role, role_words in {"x": full.x, "y": full.y, **attributes}.items():
+            known_words[role] = tuple(word for word in role_words if model.is_token(word))
+            missing[role] = tuple(word for word in role_words if word not in known_words[role])
         frames = [SentenceFrames(known_words["x"], known_words["y"], full.sentences)]
         attributes = {role: known_words[role] for role in "ab"}
-    return frames, attributes, missing
+    return ChosenWords(frames, attributes, missing)
 
 
 def fill_frame(sentence: str, target: str, attribute: str) -> FilledTemplate:

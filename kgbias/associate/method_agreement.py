@@ -81,20 +81,23 @@ def name_distinct_methods(rows: Sequence[RecordRow]) -> list[RecordRow]:
     differing: dict[str, set[str]] = {}
     for (method, _, _), settings in settings_by_test.items():
         keys = {key for setting in settings for key in setting}
+        first = settings[0]
         differing_keys = {
-            key for key in keys if any(s.get(key) != settings[0].get(key) for s in settings)
+            key for key in keys if any(s.get(key) != first.get(key) for s in settings)
         }
+        # Lists and tables would make a name that nobody can read: only if nothing else differs.
         plain_keys = {
             key
             for key in differing_keys
             if all(isinstance(s.get(key), (str, int, float, type(None))) for s in settings)
         }
         differing.setdefault(method, set()).update(plain_keys or differing_keys)
-    return [
-        row | {"method": " ".join([method, *(f"{k}={row['settings'].get(k)}" for k in keys)])}
-        for row in rows
-        for method, keys in [(row["method"], sorted(differing[row["method"]]))]
-    ]
+    named_rows = []
+    for row in rows:
+        method = row["method"]
+        values = [f"{key}={row['settings'].get(key)}" for key in sorted(differing[method])]
+        named_rows.append(row | {"method": " ".join([method, *values])})
+    return named_rows
 
 
 def pearson(x: Array, y: Array) -> float:

@@ -225,6 +225,7 @@ def _bootstrap_interval(
         else:
             resampled = {**tables, "x": tables["x"][x], "y": tables["y"][y]}
             values.append(SCORES[name].compute(resampled))
+    # ECT is not defined for a resample in which all attributes are equally near.
     low, high = np.nanquantile(values, [0.025, 0.975])
     return float(low), float(high)
 

@@ -89,6 +89,8 @@ def permutation_test(
     if (
         how == "exact"
         or (how == "auto" and is_feasible)
+        # Of most of all partitions, new ones are found ever more rarely; to count all is sooner
+        # done.
         or (how == "sampled" and is_feasible and 2 * samples >= all_partitions)
     ):
         count = count_sums(values, len(x), bound)
@@ -179,6 +181,7 @@ def _draw_sums(values: Array, size: int, samples: int, seed: int, *, distinct: b
     rng = np.random.default_rng(seed)
     value_count = len(values)
     step = max(1, _CHUNK_VALUES // value_count)
+    # As bits, in an eighth of the memory.
     partitions_seen = {np.packbits(np.arange(value_count) < size).tobytes()} if distinct else set()
     sums_kept: list[Array] = []
     missing = samples
@@ -190,6 +193,7 @@ def _draw_sums(values: Array, size: int, samples: int, seed: int, *, distinct: b
         np.put_along_axis(memberships, order, True, axis=1)
         if distinct:
             keys = [row.tobytes() for row in np.packbits(memberships, axis=1)]
+            # `add` returns None: a new key is remembered while it is looked up.
             is_new = [not (key in partitions_seen or partitions_seen.add(key)) for key in keys]  # type: ignore[func-returns-value]
             memberships = memberships[is_new]
         sums_kept.append(memberships @ values)

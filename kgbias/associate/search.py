@@ -59,6 +59,7 @@ def search_seat(
     if not varying_places:
         raise DataError(f"{test.name}: the targets are all alike in every layer of the model")
     n_x = len(test.x.words)
+    # Standardised once, d of any partition is a sum over X (`_setting_effects`).
     standardised = (
         setting_associations - setting_associations.mean(axis=1, keepdims=True)
     ) / setting_associations.std(axis=1, ddof=1, keepdims=True)

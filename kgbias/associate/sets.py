@@ -118,6 +118,7 @@ def parse_tests(tests: Tests) -> list[str | AssociationTest]:
         return [tests]
     if isinstance(tests, Mapping):
         nested = tests and all(isinstance(word_sets, Mapping) for word_sets in tests.values())
+        # Four tables called x, y, a and b are the sets of one test, and no four tests.
         if nested and not set(tests) <= set(ROLES):
             return [_test_from_sets(word_sets, str(name)) for name, word_sets in tests.items()]
         return [_test_from_sets(tests)]
@@ -199,6 +200,7 @@ def read_tests(path: Path) -> list[AssociationTest]:
     """The tests of a user's file: TOML (see the module's docstring), or the JSON of one test as
     sent-bias publishes it (May et al. 2019). Raises DataError in one line."""
     refuse_other_formats(path, read_head(path, 512))
+    # By its beginning: sent-bias calls its files .jsonl, though each is one object of JSON.
     if read_text(path).lstrip().startswith("{"):
         return [_parse_sent_bias(read_json(path), path)]
     return _parse_tests(read_toml(path), str(path))
@@ -235,6 +237,7 @@ def fill_slot(template: str, word: str, place: str = "{}") -> tuple[str, int]:
     """The template with the word filled in, and where the word begins. An "a" before the place
     becomes "an" before a vowel."""
     before, _, after = template.partition(place)
+    # The word "a" alone, not one that ends in it.
     if before.endswith(("a ", "A ")) and before[:-2][-1:] in ("", " ") and word[:1] in "aeiouAEIOU":
         before = before[:-1] + "n "
     return before + word + after, len(before)

@@ -117,6 +117,7 @@ def seat(
     flat = [span for role in ROLES for row in spans[role] for span in row]
     vectors = scale_to_unit(model.embed(flat, encoding, layer).astype(np.float64), model.info.name)
     tables = _split_by_role(vectors, spans)
+    # A mean of cosines with unit vectors is the product with their mean.
     direction = tables["a"].mean(axis=(0, 1)) - tables["b"].mean(axis=(0, 1))
     x, y = (_reduce_units(tables[role] @ direction, statistics.unit) for role in "xy")
     return build_association(
