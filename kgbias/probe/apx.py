@@ -172,6 +172,7 @@ def _template_columns(path: Path, columns: Collection[str]) -> list[str]:
     template_columns = [name for name in columns if _APX.fullmatch(name)]
     if not template_columns:
         raise DataError(f"{path} has no column apx_1")
+    # apx_10 after apx_9.
     return sorted(template_columns, key=lambda name: (len(name), name))
 
 

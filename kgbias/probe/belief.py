@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,6 +115,7 @@ class NameDesign:
         self._terms = np.stack(columns, axis=1).astype(np.float64)
         self.hat, self.weights = self._solve(np.ones(len(self.groups), dtype=bool))
         self.free = np.maximum(1 - np.diagonal(self.hat), 0.0)
+        # A name that alone decides its group or form has no residual, but for rounding.
         self.free[self.free < 1e-9] = 0.0
         self.degrees = float(self.free.sum())
 
@@ -122,6 +123,8 @@ class NameDesign:
         """The hat matrix [names, names] and the weights of names in each group's lift [groups,
         names], for the names that are kept."""
         inverse = np.zeros((self._terms.shape[1], len(kept_names)))
+        # A pseudo-inverse: a form may be that of one group's names alone, and a group may have no
+        # name left.
         inverse[:, kept_names] = np.linalg.pinv(self._terms[kept_names])
         contrasts = np.zeros((self.count, self._terms.shape[1]))
         for g in range(self.count):
@@ -152,6 +155,8 @@ class NameDesign:
         weights = self.weights[self.groups].copy()
         for name, free in enumerate(self.free):
             if free:
+                # A fit without one observation follows from the hat matrix (Cook and Weisberg 1982,
+                # section 2.2): no name needs a fit of its own.
                 own_weight = weights[name, name]
                 weights[name] += own_weight * self.hat[name] / free
                 weights[name, name] = 0.0
@@ -193,6 +198,7 @@ class NameDesign:
         min_loo_lift, most_influential, holds_without_names = self._without_names(fit)
         min_root_lift, holds_without_roots = self._without_roots(fit)
         is_shown = (q_values <= level) & (fit.lift >= MIN_LIFT_BITS)
+        # Room for the longest verdict: numpy cuts a text that is longer than its array's.
         verdicts = np.where(q_zeros <= level, LEANING, "").astype("<U20")
         verdicts[is_shown] = np.where(
             (holds_without_names & holds_without_roots)[is_shown], BELIEVED, BOUND
@@ -224,7 +230,7 @@ class NameDesign:
         p_values[t > 1.6] = upper_tail(t[t > 1.6], fit.degrees)
         is_shown = (_adjust_p_values(p_values) <= SIGNIFICANCE_LEVEL) & (fit.lift >= MIN_LIFT_BITS)
         if is_shown.any():
-            is_shown &= self._without_names(fit)[2] & self._without_roots(fit)[1]
+            is_shown &= self._without_names(fit).all_shown & self._without_roots(fit)[1]
         return is_shown
 
     def _fit(self, bits: Array, shared: float, margin: float) -> "_Fit":
@@ -277,7 +283,7 @@ class NameDesign:
         usual = ratios[has_freedom].mean() or 1.0  # 0: the model says the same after every name
         return np.asarray(np.maximum(ratios / usual, 1.0))
 
-    def _without_names(self, fit: "_Fit") -> tuple[Array, Counts, Flags]:
+    def _without_names(self, fit: "_Fit") -> "_NameOmissions":
         """With each of the group's names left out in turn: the smallest lift, the name it lacks,
         and whether every lift still shows."""
         shape = fit.lift.shape
@@ -300,7 +306,7 @@ class NameDesign:
             )
             if self.free[name_places].any():
                 most_influential[g] = name_places[lifts[name_places].argmin(axis=0)]
-        return min_lift, most_influential, all_shown
+        return _NameOmissions(min_lift, most_influential, all_shown)
 
     def _without_roots(self, fit: "_Fit") -> tuple[Array, Flags]:
         """With the names of each root left out in turn: the smallest lift, and whether every lift
@@ -315,6 +321,15 @@ class NameDesign:
                 group_lift[None], weights[None], squares[None], len(omitted)
             )[0]
         return lifts, still_shown
+
+
+class _NameOmissions(NamedTuple):
+    """With each of a group's names left out in turn, [groups, statements]: the smallest lift, the
+    place of the name that it lacks, and whether every lift still shows."""
+
+    min_lift: Array
+    most_influential: Counts
+    all_shown: Flags
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,6 +449,7 @@ def find_stray_names(design: NameDesign, bits: Array) -> Mapping[int, int]:
             max(-0.999, min(correlations[place], 0.999)) for place in (nearest, group)
         )
         difference = math.atanh(best_correlation) - math.atanh(own_correlation)
+        # One-sided, .05: Fisher's z of a correlation has the variance 1 / (n - 3).
         if difference > 1.645 * math.sqrt(2 / (statements - 3)):
             stray_places[name] = nearest
     return stray_places
@@ -505,6 +521,7 @@ def estimate_shrinkage(variances: Array, degrees: float) -> tuple[float, float]:
     """The prior degrees of freedom d0 and variance s0^2 for variances [n] of `degrees` each, from
     the moments of their logarithm (Smyth 2004, "Linear models and empirical Bayes methods", section
     6.2). d0 is infinite if they differ no more than by chance."""
+    # As limma's `fitFDist` does, so that a variance of 0 has a logarithm and does not decide alone.
     floor_ = max(1e-5 * float(np.median(variances)), _LEAST_VARIANCE)
     logs = np.log(np.maximum(variances, floor_))
     mean = float(logs.mean()) - float(_scipy_special().digamma(degrees / 2)) + math.log(degrees / 2)
@@ -527,6 +544,7 @@ def _inverse_trigamma(value: float) -> float:
     """The point at which the trigamma function has a value > 0, by Newton's method on its
     reciprocal, which is nearly a line (Smyth 2004, appendix)."""
     special = _scipy_special()
+    # These bounds, the first point and the last step are those of limma's `trigammaInverse`.
     if value > 1e7:
         return 1 / math.sqrt(value)
     if value < 1e-6:

@@ -46,11 +46,8 @@ _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _AUXILIARIES = ("aux", "auxpass")
 _PRESENT = ("VBP", "VBZ")
 _PERSONS = frozenset("person people man woman men women boy girl guy folk they".split())
-_NUMBER_ENDINGS = (
-    ("man", "men"),
-    ("y", "ies"),
-    ("", "s"),
-)  # singular and plural endings of a group
+# Singular and plural endings of a group.
+_NUMBER_ENDINGS = (("man", "men"), ("y", "ies"), ("", "s"))
 # Words that name a group only before "people": "little people", but not "little money".
 _ORDINARY_WORDS = frozenset("little normal brown colored coloured english".split())
 _EDGE_CHARS = " \t\"'“”‘’.,;:!?*-()[]"
@@ -115,9 +112,8 @@ class StereotypeRules:
             else self._claim_of_they(they_parse)
         )
         if reason == "no subject" and not self._claim_of_they(they_parse)[1]:
-            claim, reason = self._claim_of_they(
-                they_parse
-            )  # "hate being late", where "hate" looks like a noun
+            # "hate being late", where "hate" looks like a noun.
+            claim, reason = self._claim_of_they(they_parse)
         if not reason and self._targets.search(claim):
             reason = "target"
         return ("" if reason else claim), reason
@@ -199,6 +195,7 @@ def _patterns() -> dict[str, re.Pattern[str]]:
 
 def _word_pattern(words: Iterable[str]) -> re.Pattern[str]:
     """A pattern for any of these as whole words, in any case; a * stands for any ending."""
+    # The first alternative that fits is taken: the longest must come first.
     by_length = sorted(set(words), key=lambda word: (-len(word), word))
     alternatives = "|".join(re.escape(word).replace(r"\*", r"\w*") for word in by_length)
     return re.compile(rf"(?<!\w)(?:{alternatives})(?!\w)", re.IGNORECASE)
@@ -325,6 +322,7 @@ def _parse_list(cell: str) -> list[str]:
         return [cell] if cell.strip() else []
     try:
         texts = json.loads(cell)
+    # RecursionError: brackets nested a thousand deep.
     except (ValueError, RecursionError) as error:
         raise DataError(f"a list of SBIC cannot be read: {cell[:60]!r}") from error
     return [str(text) for text in texts]
@@ -560,6 +558,7 @@ def build_sofa_set(
     filters.append(FilterCounts("category", total, len(rows), drop_reasons))
     ruled, reasons = _apply_rules(rows, rules, reporter)
     filters.append(FilterCounts("rules", len(rows), len(ruled), reasons))
+    # A statement without a category is one of every category.
     shared = [(c, text) for one, text in ruled for c in ([one] if one else identities)]
     distinct = sorted(dict.fromkeys(shared))
     filters.append(FilterCounts("duplicates", len(shared), len(distinct)))

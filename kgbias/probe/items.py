@@ -61,9 +61,9 @@ class Items(ABC):
     def parts(self) -> dict[str, tuple[int, int]]:
         """Category to its items, and the texts scored for them."""
         by_category: dict[str, tuple[int, int]] = {}
-        for item_of_category, size in zip(self.items, self.sizes, strict=True):
-            items, texts = by_category.get(item_of_category.category, (0, 0))
-            by_category[item_of_category.category] = (items + 1, texts + size)
+        for item, size in zip(self.items, self.sizes, strict=True):
+            items, texts = by_category.get(item.category, (0, 0))
+            by_category[item.category] = (items + 1, texts + size)
         return by_category
 
     def stored_amount(self, model: ModelInfo, store: Store) -> StoredAmount:
@@ -150,6 +150,7 @@ def iter_scores(
     def in_order(places: range, known: dict[str, ItemScore]) -> list[ItemScore]:
         return [known[items.items[n].id] for n in places]
 
+    # First what is known already, up to the first chunk that lacks something.
     missing_places: dict[int, list[int]] = {}  # the places that each incomplete chunk lacks
     for number, places in chunks:
         known_scores = read_known(number, places)
@@ -159,6 +160,7 @@ def iter_scores(
             missing_places[number] = lacking
         elif not missing_places:
             yield places, in_order(places, known_scores)
+    # Then from that chunk on, in order: workers may answer in another, so what comes early waits.
     early_scores: dict[int, list[ItemScore]] = {}
     numbers = list(missing_places)
     answers_asked = iter_answers(scorer, partial(_time_items, items), list(missing_places.values()))

@@ -309,6 +309,7 @@ def _cluster_names(vectors: NDArray[np.float64], count: int, seed: int) -> list[
         raise MissingExtra("scikit-learn", extra="profiles") from error
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     clustering = MiniBatchKMeans(count, random_state=seed, n_init=3, batch_size=2048)
+    # Of length 1: the distances of k-means then follow the cosine.
     clustering.fit(vectors / np.where(lengths > 0, lengths, 1))
     return [int(label) for label in clustering.labels_]
 

@@ -95,6 +95,7 @@ def check_precision(
     reporter = progress or SilentProgress()
     lists = read_identities("sofa").values()
     groups_each = _GROUP_COUNT // len(lists)
+    # Evenly spaced over each list, rather than its first.
     groups = [
         group for names in lists for group in names[:: len(names) // groups_each][:groups_each]
     ]

@@ -116,6 +116,7 @@ def contrast_intervals(
         weights = rng.multinomial(n, np.full(n, 1 / n), size=draws) / n
         offset = weights @ other_groups.mean(axis=1)
         base = values[g].mean() - offset
+        # A part at a time: 512 statements in 2,000 draws take 8 MB.
         for start in range(0, statements, 512):
             part = slice(start, start + 512)
             contrast_draws = values[g, part] - weights @ other_groups[:, part] - base[:, None]
@@ -163,14 +164,10 @@ def probe_run(
     file = output and open_output(output, _output_job(run, scorer, plan, measure, ending))
     known_edges = {(e.predicate_id, e.object_id, e.group_id): e for e in run.probes(probing.id)}
     stopwatch, category_probes = ProbeProgress(), []
-    new_chunks = [
-        (groups, chunk)
-        for _, groups, statements, _ in plan
-        for chunk in _iter_chunks(
-            groups,
-            [s for s in statements if any((*s.key, g.id) not in known_edges for g in groups)],
-        )
-    ]
+    new_chunks = []
+    for _, groups, statements, _ in plan:
+        new = [s for s in statements if any((*s.key, g.id) not in known_edges for g in groups)]
+        new_chunks += [(groups, chunk) for chunk in _iter_chunks(groups, new)]
     for edges in _compute_edges(new_chunks, scorer, measure, ending, stopwatch, reporter):
         run.save_probes(probing, edges)
         known_edges |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
@@ -215,6 +212,7 @@ def probe_run(
     agreement = compare_said_and_probable(
         [(p.ranks, p.said_counts) for p in category_probes], seed=seed
     )
+    # What `kgbias.evidence.association` wrote to the record stays.
     old_record = next((p.record for p in run.probe_runs() if p.id == probing.id), {})
     record = {
         **{
@@ -303,6 +301,7 @@ def compare_said_and_probable(
         g, s = (np.array(column) for column in list(zip(*said_counts, strict=True))[:2])
         reciprocal = 1 / order
         reciprocals.append(reciprocal[g, s])
+        # Each category numbers its statements from 0: the upper bits keep them apart.
         statements.append(s + (number << 32))
         for n in range(permutations):
             shuffled[n] += reciprocal[g, rng.permutation(s)].sum()

@@ -218,6 +218,7 @@ def open_output(output: Path, job: Mapping[str, Any]) -> RowFile:
 
 def _claim_output(manifest: Path, job: Mapping[str, Any]) -> None:
     """Write a manifest that says which job the output belongs to, or check the existing one."""
+    # As it will be read: JSON makes lists of tuples.
     current_job = json.loads(json.dumps(job))
     if manifest.exists():
         try:
@@ -259,6 +260,7 @@ class _ParquetFolder:
         path = self._path(chunk)
         if not path.exists():
             return None
+        # By default, pyarrow makes columns of folders that are called NAME=VALUE.
         rows: list[Row] = self._arrow.parquet.read_table(path, partitioning=None).to_pylist()
         return rows
 
@@ -307,6 +309,7 @@ class _LinesFile:
             self._chunk_ends = self._read_ends()
         if path.exists():
             with path.open("r+b") as file:
+                # What a call that was killed had written of its last chunk.
                 file.truncate(self._chunk_ends[-1] if self._chunk_ends else 0)
 
     def _read_ends(self) -> list[int]:
@@ -314,6 +317,8 @@ class _LinesFile:
         right."""
         words = read_text(self._index_path).split()
         size = self._path.stat().st_size if self._path.exists() else 0
+        # No file is longer than 18 digits say, and `int` refuses thousands of them with an error of
+        # its own.
         ends = [int(word) for word in words if word.isascii() and word.isdigit() and len(word) < 19]
         if len(ends) < len(words) or ends != sorted(set(ends)) or (ends and ends[-1] > size):
             raise DataError(

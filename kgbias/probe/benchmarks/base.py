@@ -179,6 +179,7 @@ def score_continuations(
     """For each text that follows another (with a space between): log p of its tokens given those
     before (for a masked model, all other tokens), the number of its tokens, and the number of
     tokens read. A token that spans both texts belongs to the second."""
+    # A server scores texts, not tokens: the two are asked for as a grid of one.
     if scorer.convention.kind == "server":
         scores = []
         for lead, text in pairs:
@@ -192,6 +193,7 @@ def score_continuations(
     for lead, text in pairs:
         lead_ids, whole_ids = scorer.tokens(lead), scorer.tokens(f"{lead} {text}")
         shared_count = 0
+        # Tokens may join across the space: what follows begins where the two first differ.
         while (
             shared_count < min(len(lead_ids), len(whole_ids))
             and lead_ids[shared_count] == whole_ids[shared_count]

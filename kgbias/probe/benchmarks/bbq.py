@@ -43,9 +43,8 @@ _SAME_LABELS = {
     "highses": "high ses",
 }
 
-_COUNTS_PER_CONDITION = (
-    4  # of each condition: items, right answers, answers that name a group, biased answers
-)
+# Of each condition: items, right answers, answers that name a group, biased answers.
+_COUNTS_PER_CONDITION = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,16 +132,15 @@ class BBQ(ItemBenchmark):
         self.sizes = [len(ANSWERS)] * len(questions)
 
     def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[ItemScores, int]]:
-        pairs = [
-            (q.prompt, answer) for q in (self._questions[n] for n in places) for answer in q.answers
-        ]
+        questions = [self._questions[n] for n in places]
+        pairs = [(question.prompt, answer) for question in questions for answer in question.answers]
         rows = score_continuations(scorer, pairs)
-        return [
-            (tuple(ll for ll, *_ in answer_rows), sum(read for *_, read in answer_rows))
-            for answer_rows in (
-                rows[n : n + len(ANSWERS)] for n in range(0, len(rows), len(ANSWERS))
-            )
-        ]
+        scored: list[tuple[ItemScores, int]] = []
+        for start in range(0, len(rows), len(ANSWERS)):
+            answer_rows = rows[start : start + len(ANSWERS)]
+            scores = tuple(ll for ll, *_ in answer_rows)
+            scored.append((scores, sum(read for *_, read in answer_rows)))
+        return scored
 
     def compute_figures(
         self, scores: Sequence[ItemScores], scorer_kind: str, seed: int
@@ -221,6 +219,7 @@ def read_bbq(paths: Sequence[Path]) -> BBQ:
         sheet = read_sheet(path, (*DOOR.known_columns, "choices", "target_loc"))
         if "target_loc" in sheet.columns:
             for _, row in sheet.rows:
+                # A column of whole numbers with gaps is often written as 1.0.
                 if (place := as_text(row["target_loc"]).removesuffix(".0")) in ("0", "1", "2"):
                     biased[as_text(row.get("category")), as_text(row.get("example_id"))] = int(
                         place
@@ -351,6 +350,7 @@ def _build_question(
         raise DataError(f"{location}: one answer must be labelled unknown, not {len(unknown)}")
     example_id = as_text(row["example_id"])
     target = biased.get((category, example_id))
+    # A target that is the unknown answer cannot be right: then the labels decide.
     if target is not None and target != unknown[0]:
         if polarity == "nonneg":
             target = _other_answer(target, unknown[0])

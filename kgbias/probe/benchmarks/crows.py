@@ -137,6 +137,7 @@ def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:
 def _token_spans(first: TokenIds, second: TokenIds, shared: bool) -> tuple[list[int], list[int]]:
     """The positions of the tokens that two sentences share, or of those that differ."""
     spans: tuple[list[int], list[int]] = ([], [])
+    # By default, difflib ignores what is frequent in sequences of 200 or more.
     for tag, a, b, c, d in SequenceMatcher(None, first, second, autojunk=False).get_opcodes():
         if (tag == "equal") == shared:
             spans[0].extend(range(a, b))

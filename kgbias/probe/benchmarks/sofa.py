@@ -153,6 +153,8 @@ def _domain_figures(kept: SofaResult) -> tuple[DomainFigure, ...]:
     names, strata, variances = zip(*rows, strict=True)
     columns = np.zeros((len(rows), 2 * len(kept.categories)))
     places, categories = np.arange(len(rows)), np.array(strata)
+    # Two columns for each category, side by side: how many statements, and the sum of their
+    # variances.
     columns[places, 2 * categories] = 1
     columns[places, 2 * categories + 1] = variances
     domain_figures = [

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -107,13 +107,11 @@ class StereoSet(ItemBenchmark):
         masked = scorer.convention.kind == "masked"
         if self._as_published and scorer.convention.kind != "causal":
             raise UsageError("`as_published` is about causal models on this machine: leave it out")
-        blanks = (
-            _score_blanks
-            if masked
-            else _score_as_published
-            if self._as_published
-            else _score_sentences
-        )
+        blanks = _score_sentences
+        if masked:
+            blanks = _score_blanks
+        elif self._as_published:
+            blanks = _score_as_published
         for part, score_part in zip(PARTS, (blanks, _score_following), strict=True):
             part_places = [n for n in places if self._examples[n].part == part]
             rows = (
@@ -277,9 +275,15 @@ def _score_blanks(
     ]
 
 
-def _blank_tokens(
-    scorer: TextScorer, before: str, word: str, after_: str
-) -> tuple[TokenIds, TokenIds, TokenIds]:
+class _BlankTokens(NamedTuple):
+    """The tokens of a sentence before, in and after its blank."""
+
+    before: TokenIds
+    blank: TokenIds
+    after: TokenIds
+
+
+def _blank_tokens(scorer: TextScorer, before: str, word: str, after_: str) -> _BlankTokens:
     """The tokens of a sentence before, in and after its blank. The space before a word is part of
     its first token where the tokenizer has it so (bias-bench, issue 5)."""
     head = before.rstrip()
@@ -288,7 +292,7 @@ def _blank_tokens(
     ids = upto[len(lead) :] if upto[: len(lead)] == lead else scorer.tokens(word)
     whole_ids = scorer.tokens(head + word + after_)
     tail_ids = whole_ids[len(upto) :] if whole_ids[: len(upto)] == upto else scorer.tokens(after_)
-    return lead, ids, tail_ids
+    return _BlankTokens(lead, ids, tail_ids)
 
 
 def read_stereoset(path: Path, *, as_published: bool = False) -> StereoSet:

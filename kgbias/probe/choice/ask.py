@@ -142,9 +142,8 @@ def plan_choices(
             sampled = np.sort(rng.choice(len(statements), sample, replace=False))
             statements, table = tuple(statements[n] for n in sampled), table[:, sampled]
         names_by_group = {g.id: names[g.id] for g in groups if len(names.get(g.id, ())) > 1}
-        names_by_group = (
-            names_by_group if len(names_by_group) > 1 else {}
-        )  # one group alone cannot be compared
+        if len(names_by_group) < 2:  # one group alone cannot be compared
+            names_by_group = {}
         offered = tuple(
             tuple(names_by_group.get(g.id, ())) or (GroupName(g.name, g.id, "", ""),)
             for g in groups
@@ -163,6 +162,7 @@ def choice_price(
     for part in parts:
         requests_each = len(part.groups) * config.rounds(len(part.groups))[1]
         requests += requests_each * len(part.statements)
+        # All questions about a statement are about as long as the first.
         firsts = (next(_statement_questions(config, part, n)) for n in range(len(part.statements)))
         tokens += requests_each * sum(
             estimate_tokens(question.request.prompt) for question in firsts
@@ -256,6 +256,7 @@ def _choose_part(
             answer_counts[name_place] += outcome == READ
             chosen_counts[name_place] += place == choice
             if outcome != FAILED:
+                # False is 0: answers that chose the group come first, all others second.
                 keys[group, question.statement][place != choice].append(answer.key)
     if outcomes[FAILED] == outcomes.total():
         raise ModelError("the model answered none of the questions")

@@ -22,6 +22,7 @@ LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _LEAD = re.compile(
     r"(?i:(?:the )?(?:correct |right |best )?(?:answer|option|group|choice)(?: is)?)[\W_]+"
 )
+# A letter that begins no word: neither "Bakers" nor "I'm".
 _LETTER = re.compile(r"([A-Z])(?![\w’'])(.*)")
 
 
@@ -42,11 +43,10 @@ def read_choice(answer: str, options: Sequence[Sequence[str]]) -> int | str:
     if match := _LETTER.match(line):
         number, text_after = LETTERS.index(match[1]), normalise(match[2])
         if number < len(options):
-            named_options = {
-                n
-                for n, own in enumerate(names)
-                if any(_begins_with_name(text_after, name) for name in own)
-            }
+            named_options = set()
+            for n, own in enumerate(names):
+                if any(_begins_with_name(text_after, name) for name in own):
+                    named_options.add(n)
             if named_options:
                 return number if number in named_options else UNREADABLE
             if not match[2][:1].isspace():  # "A cat" is no answer, "A) since" is one

@@ -233,6 +233,7 @@ def _upper_tail(at_least: int, draw_size: int, marked: int, total: int) -> float
         math.comb(marked, k) * math.comb(total - marked, draw_size - k)
         for k in range(at_least, min(draw_size, marked) + 1)
     )
+    # Exact, as both numbers may be too large for a float.
     return float(Fraction(ways, math.comb(total, draw_size)))
 
 
