@@ -62,6 +62,7 @@ def compute_similarities(
     `words` that stand for it."""
     term_vectors = vectors.embed([term for group_terms in words for term in group_terms])
     statement_vectors = vectors.embed(statements)
+    # All terms are embedded in one call, then parted by group.
     ends = np.cumsum([len(group_terms) for group_terms in words])[:-1]
     means = np.stack([part.mean(axis=0) for part in np.split(term_vectors, ends)])
     return np.asarray(means @ statement_vectors.T)

@@ -179,6 +179,7 @@ def score_plans(
     probe_bits: ProbeBits = {
         (p.name_id, p.statement_id): p.bits for p in run.name_probes(belief_run.id)
     }
+    # What the store needs to name the probes goes there first: names, and words that no run said.
     blocks_wanted = [block for plan in plans for block in plan.blocks]
     given_statements = [s for plan in plans for s in plan.statements if s.id in plan.given_ids]
     run.store.keep_statements([(s.predicate, s.object) for s in given_statements])
@@ -196,6 +197,7 @@ def score_plans(
         (block_stems, [s.text for s in block_statements])
         for block_stems, (_, block_statements) in zip(stems, missing_blocks, strict=True)
     ]
+    # Ask for the rest, and save each piece as it comes.
     began, known_before = time.monotonic(), len(probe_bits)
     for number, grid in iter_grids(scorer, blocks, progress, surprisals=False):
         names, statements = missing_blocks[number]
@@ -359,15 +361,14 @@ class _GroupComparison:
         self, scores: Mapping[str, Mapping[str, float]], seed: int
     ) -> list[dict[str, Any]]:
         statements = self.plan.statements
-        tables = {
-            measure: np.array(
-                [
-                    math.nan if s.id in self.plan.naming_ids else of_words.get(s.words, math.nan)
-                    for s in statements
-                ]
-            )
-            for measure, of_words in scores.items()
-        }
+        tables = {}
+        for measure, by_words in scores.items():
+            # A statement that names a group would tie it to that group by the name.
+            values = [
+                math.nan if s.id in self.plan.naming_ids else by_words.get(s.words, math.nan)
+                for s in statements
+            ]
+            tables[measure] = np.array(values)
         nonce = NonceNames(self.nonce_bits, np.array(self.plan.floor_indices, dtype=np.int64))
         figures = group_figures(self.design, self.bits, tables, nonce=nonce, seed=seed)
         return [self._figure_record(figure) for figure in figures]

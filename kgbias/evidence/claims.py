@@ -152,6 +152,7 @@ class Claim:
     @property
     def words(self) -> frozenset[str]:
         """Its content words, nouns in the singular."""
+        # But class, bus and tennis.
         return frozenset(re.sub(r"(?<=[^sui])s$", "", word) for word in self.phrase.split())
 
 
@@ -181,6 +182,7 @@ def extract_claims(text: str) -> tuple[Claim, ...]:
             return ()
         tokens = ["support", *tokens[2:]]
     pairs = set(pairwise(tokens))
+    # Also with a word between: "love to be".
     near_pairs = pairs | set(zip(tokens, tokens[2:], strict=False))
     is_wish = any(
         a in _SUPPORT_WORDS | _OPPOSITION_WORDS and b in _BE_FORMS for a, b in near_pairs
@@ -218,8 +220,12 @@ class _ClaimFrame:
             if token not in _FRAME_WORDS and not _is_denial(token):
                 break
             length += 1
+            # Two denials say what none does.
             is_negated ^= _is_denial(token)
-            stance = 1 if token in _SUPPORT_WORDS else -1 if token in _OPPOSITION_WORDS else stance
+            if token in _SUPPORT_WORDS:
+                stance = 1
+            elif token in _OPPOSITION_WORDS:
+                stance = -1
             if token in _BE_FORMS | _ATTRIBUTION_WORDS:
                 verb = "are"
             elif (

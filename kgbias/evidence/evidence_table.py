@@ -106,6 +106,7 @@ def jackknife_kendall_tau(
         / cluster_count
         * float(((jackknife_taus - jackknife_taus.mean()) ** 2).sum())
     )
+    # atanh, Fisher's z, has the slope 1 / (1 - tau^2): the error on its scale.
     half_width = student_quantile((1 + level) / 2, cluster_count - 1) * error / (1 - tau**2)
     low, high = (math.tanh(math.atanh(tau) + step) for step in (-half_width, half_width))
     return Estimate(tau, low, high, size)
@@ -137,12 +138,14 @@ class StoredChoices:
         choice_runs = run.choice_runs()
         if not choice_runs:
             return cls()
-        run_model = run.model.title
-        ranked = sorted(
-            choice_runs,
-            key=lambda c: not (model and c.model.goes_by(model)) and 2 - c.model.goes_by(run_model),
-        )
-        return cls(ranked[0], run.choices(ranked[0].id))
+
+        def distance(choice_run: ChoiceRun) -> int:
+            if model and choice_run.model.goes_by(model):
+                return 0
+            return 1 if choice_run.model.goes_by(run.model.title) else 2
+
+        nearest = min(choice_runs, key=distance)
+        return cls(nearest, run.choices(nearest.id))
 
     def find(self, group: str, key: tuple[str, str]) -> "ChoiceEvidence":
         """What was chosen of a group (by id) and a statement (by the ids of its predicate and
@@ -367,7 +370,6 @@ first."""
 
 
 ProbeRunT = TypeVar("ProbeRunT", bound=ProbeRun)
-# measures that do not see the group
 
 
 @dataclass(frozen=True)
@@ -435,6 +437,7 @@ def summarise_floor(record: Mapping[str, Any]) -> dict[str, Any]:
     pairs = {line["category"]: line.get("pairs", 0) for line in record.get("categories", [])}
     believed = sum(line.get("believed", 0) for line in record.get("categories", []))
     deals = [
+        # Made-up names are asked about a part of the statements: as many as of all pairs.
         np.array(part["finds"]) * pairs[part["category"]] / part["tested"]
         for part in nonce
         if part["tested"]
@@ -442,6 +445,7 @@ def summarise_floor(record: Mapping[str, Any]) -> dict[str, Any]:
     p_value = math.nan
     if deals:
         together = np.sum(deals, axis=0)
+        # Scaled counts are no whole numbers, and may round to just below.
         p_value = float((1 + (together >= believed - 1e-9).sum()) / (1 + len(together)))
     return {
         "tested": sum(part["tested"] for part in nonce),
@@ -538,9 +542,7 @@ def assemble_evidence(inputs: EvidenceInputs) -> EvidenceTable:
         )
     belief_run = inputs.beliefs[0] if inputs.beliefs else None
     record = belief_run.record if belief_run else {}
-    given_statements = [
-        Statement(*category_triples) for category_triples in record.get("given", {}).values()
-    ]
+    given_statements = [Statement(*words) for words in record.get("given", {}).values()]
     texts = {s.key: s for s in (*given_statements, *(s for _, s in stated_pairs))}
     edges = next((edges for p, edges in inputs.probes if p is probe_run), [])
     tables = build_group_tables(run.groups, probe_run, edges, stated_pairs) if probe_run else {}
@@ -605,11 +607,11 @@ class _CategoryProbes:
         self.table, self.groups = table, groups
         self.is_run_model = True
         edges = beliefs[1] if beliefs else ()
-        stated_edges = [
-            (texts[key], e)
-            for e in edges
-            if e.group_id in groups and (key := (e.predicate_id, e.object_id)) in texts
-        ]
+        stated_edges = []
+        for edge in edges:
+            statement = texts.get((edge.predicate_id, edge.object_id))
+            if edge.group_id in groups and statement is not None:
+                stated_edges.append((statement, edge))
         # By words: what the crawl cut in two at several places was asked once.
         self.beliefs = {(e.group_id, statement.words): e for statement, e in stated_edges}
         self.statements = {statement.words: statement for statement, _ in stated_edges}
@@ -811,6 +813,7 @@ def _estimate_shares(statements: SelectedStatements) -> Mapping[tuple[str, str],
     for triples in by_group.values():
         total = sum(triple.count for triple in triples)
         coverage = good_turing_coverage(triple.count for triple in triples)
+        # Good and Turing: what was never said makes up about as much as what was said once.
         unseen = proportion(sum(triple.count == 1 for triple in triples), total)
         for triple in triples:
             raw_share = proportion(triple.count, total)

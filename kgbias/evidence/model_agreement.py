@@ -161,6 +161,7 @@ class BeliefComparison:
         for belief_run in run.belief_runs() if belief_runs is None else belief_runs:
             by_model.setdefault(belief_run.model.name, belief_run)
         titles = [belief_run.model.title for belief_run in by_model.values()]
+        # Two models of one title are told apart by their whole names.
         labels = titles if len(set(titles)) == len(titles) else list(by_model)
         if len(labels) < 2:
             return None
@@ -269,6 +270,7 @@ class BeliefComparison:
         result = design.test(
             differences.mean(axis=0), shared=carrier_variance(design, differences), margin=0.0
         )
+        # The test is one-sided: the other side is what is left of 1.
         two_sided = 2 * np.minimum(result.p_zeros, 1 - result.p_zeros)
         q_values = benjamini_hochberg(two_sided.ravel().tolist()).reshape(two_sided.shape)
         ids = {name: id for id, name in self.models[first_model].group_names.items()}

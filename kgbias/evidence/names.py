@@ -94,9 +94,8 @@ def group_names(
     for name in declared.values():
         if not name.mark or name.mark in allowed_marks:
             names.setdefault(name.id, name)
-    root_by_prefix: dict[
-        str, str
-    ] = {}  # from the beginning of a root to the first root that has it
+    # From the beginning of a root to the first root that has it.
+    root_by_prefix: dict[str, str] = {}
     result = []
     for name in names.values():
         name = name if name.form else _infer_form(name)
@@ -262,14 +261,8 @@ def nonce_names(
 
     Raises ValueError for more names than there are roots (more than a thousand).
     """
-    stems = [
-        stem
-        for stem in map(
-            "".join,
-            product(roots.onsets if roots else _ROOT_ONSETS, roots.codas if roots else _ROOT_CODAS),
-        )
-        if stem not in _TAKEN_STEMS
-    ]
+    onsets, codas = (roots.onsets, roots.codas) if roots else (_ROOT_ONSETS, _ROOT_CODAS)
+    stems = [stem for stem in map("".join, product(onsets, codas)) if stem not in _TAKEN_STEMS]
     used: set[str] = set()  # roots and their beginnings
     counts: Counter[tuple[str, bool]] = Counter()
     result: list[GroupName] = []
@@ -280,6 +273,7 @@ def nonce_names(
         counts[form, capital] += 1
         # A stream for each form and number, so adding a group does not change the others' names.
         stream = Random(f"{seed} {form} {counts[form, capital]}")
+        # Every other stem for capitals, so that no name is another one in capitals.
         group_stems = stems[capital::2]
         unused_stems = {stem for stem in group_stems if stem not in used}
         for _ in range(_MAX_TRIES):
@@ -396,6 +390,7 @@ def _infer_form(name: GroupName) -> GroupName:
             return replace(
                 name, text=form.replace("{}", root), form=form, root=name.root or root.casefold()
             )
+    # Neither "ss" nor a letter alone.
     plural = name.text[-1:] == "s" and name.text[-2:-1] not in ("", "s", " ")
     if plural and not _FUNCTION_WORD.search(name.text):
         return replace(name, form=_PLURAL_FORM, root=name.root or name.text[:-1].casefold())

@@ -294,13 +294,10 @@ class PicturePair:
             self.totals,
         )
         drawn_count = sum(map(len, self.columns))
-        order_note = (
-            ""
-            if drawn_count == sum(self.totals)
-            else ", believed ones first, then the most often said"
-            if self.beliefs[0].model
-            else ", the most often said"
-        )
+        order_note = ""
+        if drawn_count < sum(self.totals):
+            believed_first = "believed ones first, then " if self.beliefs[0].model else ""
+            order_note = f", {believed_first}the most often said"
         hidden_note = (
             f" Of several statements that join a {'run' if self._between_runs else 'group'} and "
             f"an object, "
@@ -354,15 +351,13 @@ def text_width(text: str, size: float) -> float:
     """About how wide a text is in points, on the safe side for a sans-serif face."""
     ems = 0.0
     for letter in text:
-        ems += (
-            0.40
-            if letter in _NARROW_LETTERS
-            else 0.95
-            if letter in _WIDE_LETTERS
-            else 0.62
-            if letter.islower()
-            else 0.7
-        )
+        if letter in _NARROW_LETTERS:
+            ems += 0.40
+        elif letter in _WIDE_LETTERS:
+            ems += 0.95
+        else:
+            ems += 0.62 if letter.islower() else 0.7
+        # From here on, letters are mostly as wide as they are high: Chinese, Japanese, Korean.
         ems += 0.35 if ord(letter) > 0x2E80 else 0.0
     return ems * size
 
@@ -744,6 +739,7 @@ def draw_figure(scene: Scene) -> Any:
         from matplotlib.path import Path as Curve
 
         figure = Figure(figsize=(scene.width * INCHES_PER_POINT, scene.height * INCHES_PER_POINT))
+        # Not by pyplot, which keeps every figure, and is not safe between threads.
         FigureCanvasAgg(figure)
         axes = figure.add_axes((0, 0, 1, 1))
         axes.set_xlim(0, scene.width)
@@ -785,6 +781,7 @@ def draw_figure(scene: Scene) -> Any:
                 va="baseline",
                 weight="bold" if text.style == "bold" else "normal",
                 style="italic" if text.style == "italic" else "normal",
+                # A dollar sign of a model's would begin a formula.
                 parse_math=False,
             )
         return figure

@@ -160,6 +160,7 @@ def default_carriers(run: StoredRun, count: int = MIN_CARRIERS) -> tuple[str, ..
     pack = find_run_pack(run.record.config)
     headers: Sequence[str] = ()
     if pack is not None:
+        # Packs of other methods have no such template.
         with suppress(KgbiasError):
             headers = pack.template("initialise").wordings
     own = pack.words.carriers if pack else ()
@@ -254,6 +255,7 @@ def _fit_budget(
     high = max(len(draft.statements) for draft in drafts)
     low = 1
     while low < high:
+        # More statements cost more, so the most that the probes suffice for is found by halving.
         middle = (low + high + 1) // 2
         cost = sum(count_probes(_cut_plan(draft, middle, asking), carriers) for draft in drafts)
         low, high = (middle, high) if cost <= asking.probes else (low, middle - 1)
@@ -310,6 +312,8 @@ def _cut_plan(draft: ProbePlan, count: int, asking: ProbeSettings) -> ProbePlan:
     statements = draft.statements[:count]
     full = asking.floor == "full" or not draft.groups
     floor_count = len(statements) if full else -(-len(statements) // 5)
+    # By a hash: which statements are drawn depends on what they say, not on their place, and most
+    # stay the same with more probes.
     order = sorted(
         range(len(statements)), key=lambda n: content_id(str(asking.seed), statements[n].id)
     )
@@ -331,7 +335,7 @@ def _order_statements(
     groups: Sequence[Group], triples: Sequence[TripleView], seed: int
 ) -> list[Statement]:
     """The statements of a category in the order in which they are asked."""
-    by_group = {group.id: [] for group in groups}  # type: dict[str, list[Statement]]
+    by_group: dict[str, list[Statement]] = {group.id: [] for group in groups}
     counts: Counter[Statement] = Counter()
     by_key: dict[StatementKey, Statement] = {}
     for triple in triples:
@@ -350,6 +354,7 @@ def _order_statements(
         single = sorted(
             (s for s in dict.fromkeys(by_group[group.id]) if counts[s] == 1), key=lambda s: s.id
         )
+        # A stream for each group: another group in the crawl does not change this one's order.
         Random(f"{seed} {group.id}").shuffle(single)
         single_by_group.append(single)
     rounds = max(map(len, single_by_group), default=0)

@@ -418,6 +418,7 @@ def _join_wordings(lifts: Mapping[str, Mapping[str, Array]]) -> dict[str, Array]
         direction: np.asarray(np.mean(list(tables.values()), axis=0))
         for direction, tables in lifts.items()
     }
+    # Lifts of names spread less than those of statements: unscaled, one direction would decide.
     in_units = [table / (table.std() or 1.0) for table in means.values()]
     return means | {BOTH: np.asarray(np.sum(in_units, axis=0))}
 
@@ -561,6 +562,7 @@ def _aucs(lifts: Array, recorded: Bools) -> Array:
     ranked = np.stack([ranks(column) for column in lifts.T], axis=1)
     positives = recorded.sum(axis=0).astype(np.float64)
     negatives = len(lifts) - positives
+    # Mann and Whitney's U: the ranks of the recorded, less what they would be at least.
     sums = (ranked * recorded).sum(axis=0) - positives * (positives + 1) / 2
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.asarray(
@@ -621,6 +623,7 @@ def _deal_tables(recorded: Bools, categories: Categories, count: int) -> list[Bo
     current = recorded.copy()
     for n in range(count):
         for places in categories:
+            # Ten trades for each row forget the table; from one deal to the next, two do.
             trades = len(places) * (10 if n == 0 else 2)
             for _ in range(trades if len(places) > 1 else 0):
                 first, second = random.sample(places, 2)

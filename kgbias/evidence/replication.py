@@ -400,6 +400,7 @@ def _summarise_retries(
     same_share, found_share = (
         proportion(sum(outcomes), len(outcomes)) for outcomes in (signs, shows)
     )
+    # Splits share their names, so they are no independent trials, which an interval would need.
     if by in ("names", "roots"):
         same_share, found_share = (
             Estimate.missing(e.n, e.value) for e in (same_share, found_share)

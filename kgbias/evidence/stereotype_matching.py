@@ -146,7 +146,8 @@ class StereotypeComparison(Result):
         shares_by_name["believed_beyond"] = self._estimate_over_entries(
             lambda e: _belief_value(e) - e.believed_elsewhere, _estimate_difference
         )
-        marks = {(row.triple.id): row for row in self.rows}.values()
+        # Each triple once, whatever the arms that said it.
+        marks = {row.triple.id: row for row in self.rows}.values()
         clusters = [row.triple.group_id for row in marks]
         for mark in MARK_MEANINGS:
             shares_by_name[mark] = _estimate_share(
@@ -435,9 +436,8 @@ def match_texts(
     if not recorded_claims or not said_claims:
         return matches
     recorded_vectors = embed([claim.phrase for _, claim in recorded_claims])
-    recorded_by_lemmas: dict[object, list[int]] = defaultdict(
-        list
-    )  # by lemmas or, without any, by phrase
+    # By lemmas or, without any, by phrase.
+    recorded_by_lemmas: dict[object, list[int]] = defaultdict(list)
     for recorded_index, (_, claim) in enumerate(recorded_claims):
         recorded_by_lemmas[claim.lemmas or claim.phrase].append(recorded_index)
     for start in range(0, len(said_claims), _CHUNK_CLAIMS):
@@ -445,16 +445,11 @@ def match_texts(
         cosines = embed([claim.phrase for _, claim in chunk]) @ recorded_vectors.T
         for said_index, (text, claim) in enumerate(chunk):
             near_indices = np.flatnonzero(cosines[said_index] >= MIN_RELATED_COSINE).tolist()
-            keys = {claim.lemmas, claim.phrase}
-            for recorded_index in {
-                *near_indices,
-                *(
-                    recorded_index
-                    for key in keys
-                    if key
-                    for recorded_index in recorded_by_lemmas.get(key, ())
-                ),
-            }:
+            # Also those of the same words, however far apart their vectors are.
+            candidates = set(near_indices)
+            for key in filter(None, (claim.lemmas, claim.phrase)):
+                candidates.update(recorded_by_lemmas.get(key, ()))
+            for recorded_index in candidates:
                 attribute, recorded = recorded_claims[recorded_index]
                 match = _match_claims(claim, recorded, float(cosines[said_index, recorded_index]))
                 earlier = matches[text].get(attribute)
@@ -516,17 +511,15 @@ def _count_stereotypes(
     matches: Mapping[str, Mapping[str, ClaimMatch]],
     beliefs: _ModelBeliefs,
 ) -> list[StereotypeCount]:
-    said_counts: dict[str, Counter[str]] = defaultdict(
-        Counter
-    )  # by attribute, the groups it is said of
+    # By attribute, the groups that it is said of.
+    said_counts: dict[str, Counter[str]] = defaultdict(Counter)
     for triple in {triple.id: triple for triple in triples}.values():
         for attribute, match in matches[_triple_text(triple)].items():
             if match.mark == "known":
                 said_counts[attribute][triple.group_id] += 1
     crawled_groups = {triple.group_id for triple in triples}
-    groups_by_attribute: dict[str, set[str]] = defaultdict(
-        set
-    )  # by attribute, the groups that have it
+    # By attribute, the groups that have it.
+    groups_by_attribute: dict[str, set[str]] = defaultdict(set)
     for entry in own_entries:
         groups_by_attribute[normalise(entry.attribute)].add(groups[entry.group].id)
     stereotype_counts = []

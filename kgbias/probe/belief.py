@@ -155,8 +155,8 @@ class NameDesign:
         weights = self.weights[self.groups].copy()
         for name, free in enumerate(self.free):
             if free:
-                # A fit without one observation follows from the hat matrix (Cook and Weisberg 1982,
-                # section 2.2): no name needs a fit of its own.
+                # A fit without one observation follows from the hat matrix (Cook and Weisberg
+                # 1982): no name needs a fit of its own.
                 own_weight = weights[name, name]
                 weights[name] += own_weight * self.hat[name] / free
                 weights[name, name] = 0.0
