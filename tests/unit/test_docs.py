@@ -274,6 +274,37 @@ def test_links_lead_somewhere() -> None:
     assert not broken, "\n".join(broken)
 
 
+_PIPE = re.compile(r"(?<!\\)\|")
+
+
+def _broken_rows(text: str) -> Iterator[str]:
+    """Rows of tables with more or fewer cells than the heading of their table."""
+    cells = 0
+    for line in _BLOCK.sub("", text).splitlines():
+        if not line.lstrip().startswith("|"):
+            cells = 0
+            continue
+        here = len(_PIPE.findall(line))
+        cells = cells or here
+        if here != cells:
+            yield line
+
+
+def test_the_rows_of_a_table_have_its_columns() -> None:
+    broken = [
+        f"{page.relative_to(ROOT)}: {line}"
+        for page in PAGES
+        for line in _broken_rows(page.read_text("utf-8"))
+    ]
+    assert not broken, "\n".join(broken)
+
+
+def test_two_rows_on_one_line_are_found() -> None:
+    table = "| a | b |\n|---|---|\n| 1 \\| 2 | 3 |\n"
+    assert not list(_broken_rows(table))
+    assert list(_broken_rows(table + "| 1 | 2 || 3 | 4 |")) == ["| 1 | 2 || 3 | 4 |"]
+
+
 def test_the_reference_has_every_public_name() -> None:
     text = (ROOT / "docs" / "api" / "index.md").read_text("utf-8")
     shown = set(re.findall(r"^::: kgbias\.(\w+)$", text, re.MULTILINE))
