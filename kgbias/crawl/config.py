@@ -172,8 +172,10 @@ class CrawlConfig:
                 raise UsageError(no_such("filter", name, (*FILTERS, ECHO_FILTER)))
         if self.structured and self.form != "chat":
             raise UsageError("structured output needs the chat form: `form` must be chat")
+        # Raises for a reader that is unknown or lacks its package.
         reader_label(self.pack.reader)
         for template in self.templates:
+            # Raises for a template that the pack lacks.
             self.pack.template(template)
         if not self.arms or len(set(self.arms)) < len(self.arms) or set(self.arms) - set(ARMS):
             raise UsageError(f"`arms` takes each of these at most once: {', '.join(ARMS)}")
@@ -275,6 +277,7 @@ class CrawlConfig:
             "filters": list(self.filters),
             "max_attempts": self.max_attempts,
             "target_coverage": self.target_coverage,
+            # A changed template is another crawl, so its hash is part of the run's id.
             "templates": {t.label: t.hash for t in map(self.pack.template, self.templates)},
             # The rest is named only if it differs from the paper.
             **({"answers": self.answers} if self.answers > 1 else {}),
@@ -362,6 +365,7 @@ def read_crawl_config(
         rebuilt = full_config.as_dict()
     except UsageError:
         raise
+    # The record may be a stranger's: anything may be missing or of another type.
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"this is not the configuration of a crawl: {error!r}") from error
     differing = [
@@ -424,6 +428,7 @@ def _rebuild_seed(record: Mapping[str, Any], category: Category) -> SeedCategory
 
 def _without_model_groups(seed: SeedCategory) -> SeedCategory:
     """The category without the groups that only the model named."""
+    # The model names no variants: a group that has them was there before it was asked.
     remaining = tuple(g for g in seed.groups if g not in seed.named_by_model or g in seed.variants)
     return SeedCategory(seed.category, seed.prefix, remaining, seed.variants)
 

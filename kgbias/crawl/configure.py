@@ -119,6 +119,7 @@ def configure(
         UsageError: an unknown name, a number out of range, or parameters that exclude each other.
         DataError: a file of seeds cannot be read.
     """
+    # mypy knows no way from a checked dict back to its `TypedDict`.
     checked_parameters: Any = check_options(parameters, CrawlOptions)
     parameters = checked_parameters
     parameters["form"] = form_for(model, parameters.get("form"))
@@ -140,6 +141,7 @@ def configure(
     intersections = as_names(intersect)
     dynamic_seeds, chosen_seeds = None, []
     if dynamic is None or categories or files or intersections:
+        # With `dynamic`, they join its class instead, below.
         added = groups if dynamic is None else ()
         chosen_seeds = choose_seeds(
             model,

@@ -270,14 +270,18 @@ def time_answers(
     asker = LoggedModel(model, store, progress)
     pools = [TriplePool(arm, seed) for arm in config.arms for seed in config.seeds]
     plans = sorted(
-        (plan for pool in pools for plan in plan_initial_prompts(config, pool)), key=_prompt_number
+        # By number, so that the first prompts are about every group.
+        (plan for pool in pools for plan in plan_initial_prompts(config, pool)),
+        key=_prompt_number,
     )
     requests = _build_requests(config, list(enumerate(repeat_for_answers(config, plans))))
     progress.stage("trial", min(len(requests), TRIAL_ANSWERS + FIRST_ANSWERS))
     began = monotonic()
     asker.ask(requests[:FIRST_ANSWERS])
+    # 1e-9: answers from the log take no measurable time.
     answers_in_time = int(FIRST_ANSWERS * max_seconds / max(monotonic() - began, 1e-9))
     batch_size = min(TRIAL_ANSWERS, max(FIRST_ANSWERS, answers_in_time))
+    # What is in the log costs nothing: a batch is timed only if most of it was asked.
     for start in range(FIRST_ANSWERS, len(requests), batch_size):
         asked_before, started = asker.asked_count, monotonic()
         asker.ask(requests[start : start + batch_size])
@@ -336,6 +340,7 @@ def crawl(
             settings=model.settings,
         )
     )
+    # The run as it stands once the lease is held: another process may have finished it meanwhile.
     with asker.lease_run(run) as run:
         return _run_rounds(config, run, asker, store, judge, gauge, progress, after_round)
 
@@ -346,12 +351,15 @@ def read_crawl_result(run: StoredRun) -> CrawlResult:
     result = CrawlResult(run.record)
     board: dict[tuple[str, str], GroupProgress] = {}
     names = {group.id: group.name for group in run.groups}
-    last_outcomes: dict[str, str] = {}
+    last_attempts: dict[str, Generation] = {}
     for generation in run.generations():
         result.outcomes[generation.outcome] += 1
         if generation.outcome != "ok":
             result.reasons[generation.outcome, generation.reason_text] += 1
-        last_outcomes[generation.path.partition("#")[0]] = generation.outcome
+        # By number: in the order of paths, PATH#10 comes before PATH#2.
+        place = generation.path.partition("#")[0]
+        if place not in last_attempts or generation.attempt > last_attempts[place].attempt:
+            last_attempts[place] = generation
         result.iterations = max(result.iterations, generation.iteration)
         result.cached_count += bool(generation.answer_key)
         group_progress = board.setdefault(
@@ -359,7 +367,7 @@ def read_crawl_result(run: StoredRun) -> CrawlResult:
             GroupProgress(generation.arm, names.get(generation.group_id, generation.group_id)),
         )
         group_progress.add(generation)
-    result.unfilled_count = sum(outcome != "ok" for outcome in last_outcomes.values())
+    result.unfilled_count = sum(last.outcome != "ok" for last in last_attempts.values())
     result.groups = list(board.values())
     return result
 
@@ -398,12 +406,14 @@ def _run_rounds(
                 progress.stage(
                     f"iteration {iteration}" if iteration else "initialisation", len(plans)
                 )
+            # As the round begins: if it is stopped, the part that was asked is gone through again.
             retries_before, asked_before = copy(retries), asker.asked_count
             generations = _fill_places(config, run, plans, ask_on, progress, judge, retries)
             # Recorded even when empty: a round that an earlier call reached while requests failed
             # may not be needed now that they succeed.
             _record_round(store, run, config, iteration, generations)
             timer.note(store, run.id, asker.asked_count)
+            # Only now: within a round, every prompt draws from the graph as the round began.
             _grow_pools(pools, generations)
             for attempts in generations:
                 result.outcomes.update(generation.outcome for generation in attempts)
@@ -700,10 +710,12 @@ def _ask_places(
         attempt, plan = len(attempts[place]), plan_of[place]
         generation = _read_generation(config, run, plan, attempt, request_of[place], answer)
         if judge is not None:
+            # The judge reads all of them at once, when they have come.
             unjudged[place] = generation
             return None
         if not keep(place, generation):
             return None
+        # Refused prompts wait: `_split_retries` finds out first whether asking again helps.
         if generation.outcome == "refused" or attempt + 1 >= config.max_attempts:
             rejected.append((place, plan))
             return None
@@ -770,7 +782,7 @@ def _build_request(
     stream = content_id("stream", str(config.seed), plan.path, str(draw_number))
     return Request(
         prompt,
-        seed=int(stream[:15], 16),
+        seed=int(stream[:15], 16),  # 15 hex digits are 60 bits: a signed 64-bit integer
         temperature=config.temperature,
         max_tokens=max_tokens + (MAX_JSON_TOKENS if config.structured else 0),
         stop=stop,
@@ -801,8 +813,10 @@ def _read_generation(
             text,
             answer.finish,
             predicate=plan.predicate,
+            # Echoes need the examples: `_repeats_example` below.
             filters=[name for name in config.filters if name != ECHO_FILTER],
             subject=plan.name,
+            # A flattened JSON answer is in the published form, whatever the pack's.
             reader=config.pack.reader if text == answer.text else "list",
         )
         outcome, reason = reading.outcome, reading.reason
@@ -901,6 +915,7 @@ def crawl_repeatedly(
             if repeat == 1:
                 raise
             raise Interrupted(f"crawl {number} of {repeat}: {stop}") from None
+        # Without a name, the first crawl's default name begins the series.
         name = name or result.run.name
         yield result
 

@@ -64,6 +64,7 @@ def flatten_schema_answer(answer: str, *, names_predicate: bool) -> str | None:
     if set(fields) != set(names) or not all(isinstance(v, str) for v in fields.values()):
         return None
     values = [" ".join(fields[name].split()) for name in names]
+    # The space that a continued text begins with.
     return f" {values[0]}\nA: {values[1]}" if names_predicate else f" {values[0]}"
 
 
@@ -123,6 +124,7 @@ def read_answer(
     for name in filters:
         if name not in FILTERS:
             raise UsageError(no_such("filter", name, FILTERS))
+        # A language that a pack declares has refusals of its own.
         if FILTERS[name](text) or (name == "refusal" and _is_declared_refusal(reader, text)):
             return AnswerReading("refused", name)
     if not text.strip():
@@ -163,6 +165,7 @@ def unwrap_chat_text(text: str) -> str:
     if text.lstrip().startswith("{") and text.rstrip().endswith("}"):
         text = _sole_text(text)
     if "\\" in text:
+        # Some servers escape an answer once too often.
         text = text.replace("\\n", "\n").removeprefix("\n")
         for _ in range(3):  # one in another
             text = _LATEX.sub(r"\1", text).strip("$")
@@ -244,6 +247,7 @@ def parse_prompt(prompt: str, names: Iterable[str]) -> tuple[str, str]:
     ]
     if not matches:
         return "", ""
+    # The last mention is what is asked about; of two that end there, the longer ("trans women").
     last_match = max(matches, key=lambda match: (match.end(), match.end() - match.start()))
     return last_match[0], " ".join(_PROMPT_MARKS.sub("", prompt[last_match.end() :]).split())
 

@@ -60,6 +60,7 @@ def choose_people(
             words = seed.person.get(name) or (f"someone from the group {name}",)
             default_people = [make_person(Person(text, name, seed.category.name)) for text in words]
             chosen += people_by_group.get(normalise(name), default_people)
+    # A category and one of its groups may both be named.
     return tuple(dict.fromkeys(chosen))
 
 

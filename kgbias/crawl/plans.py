@@ -134,6 +134,7 @@ def _draw_examples(config: CrawlConfig, plan: PromptPlan, attempt: int) -> Promp
     if plan.strategy not in EXPANSIONS:
         assert plan.predicate is not None
         return replace(plan, examples=tuple(config.pack.opening_examples(plan.predicate, rng)))
+    # Examples have unique subjects, and none is about the group itself.
     shots = min(config.shots, max(1, len(plan.pool.category.groups) - 1))
     draw = EXPANSIONS[plan.strategy].draw(plan.pool, plan.group, shots, rng, plan.predicate)
     if draw is None:
@@ -149,6 +150,7 @@ def _cycle_wordings(config: CrawlConfig, place: str, template: str) -> Iterator[
     """The wordings of a group's prompts, in turn, beginning with a random one: as evenly as
     possible within each group, and over the groups."""
     count = max(1, len(config.pack.template(template).wordings))
+    # Random seeded by text hashes it with SHA-512: the same on every machine and version.
     number = Random(f"{config.seed}/{place}/wording").randrange(count)
     while True:
         yield number
@@ -159,6 +161,7 @@ def _choose_name(config: CrawlConfig, group: Group, path: str) -> str:
     """A prompt's name for a group: one of its names, all equally likely."""
     if not group.variants:
         return group.name
+    # A stream of its own: other names of a group change no examples.
     return Random(f"{config.seed}/{path}/name").choice((group.name, *group.variants))
 
 
@@ -262,6 +265,7 @@ def price_crawl(config: CrawlConfig, crawls: int = 1) -> Price:
         lists, limit = crawls * config.dynamic.prompts, template.answer_limits(config.form)[0]
         stages.append(PriceStage("seeds", lists, lists, lists * limit, estimate_tokens(prompt)))
     for step in config.steps:
+        # Only dynamic seeds: the price is that of one group.
         requests = crawls * arms * (groups or 1) * step.prompts * config.answers
         max_requests = requests * config.max_attempts
         limit = config.pack.template(step.template).answer_limits(config.form)[0]
@@ -310,6 +314,7 @@ def _estimate_prompt_tokens(config: CrawlConfig) -> dict[str, int]:
     their number."""
     seeds = config.seeds
     if config.dynamic and not seeds:
+        # The groups are not named yet: one of an ordinary length stands for them.
         seeds = (replace(config.dynamic.category, groups=("People",)),)
     seeds = tuple(replace(seed, groups=_sample_groups(seed.groups)) for seed in seeds)
     tokens_by_strategy: dict[str, list[int]] = defaultdict(list)

@@ -134,6 +134,7 @@ def read_seeds(path: str) -> list[SeedCategory]:
 
     Raises DataError, in one line that says what to change, for a file that cannot be read as what
     it claims to be, and for names that are missing, repeated or no names (`_check_name`)."""
+    # Without a dot it was hardly meant as a file.
     if not Path(path).exists() and "." not in path and path != _SEEGULL_NAME:
         raise DataError(f"there is no file {path}; the name of a group is given as `group`")
     if path == _SEEGULL_NAME and not Path(path).exists():
@@ -144,6 +145,7 @@ def read_seeds(path: str) -> list[SeedCategory]:
         tables = _read_tables(path)
         for name, table in tables.items():
             _check_names(table["groups"], f"{path}, [{name}]")
+        # An alias is a second name of the same object.
         categories = list({id(s): s for s in _build_categories(tables).values()}.values())
     else:
         sheet = read_sheet(file, DOOR.known_columns, lines=True)
@@ -229,6 +231,7 @@ def _seed_from_lines(sheet: Sheet) -> SeedCategory:
     for number, row in sheet.rows:
         name = row[VALUE].partition("#")[0].strip()
         location = f"{sheet.path}, line {number}"
+        # HTML, JSON or TeX that ended up in a text file.
         if name[0] in "<{[%":
             raise DataError(
                 f"{location}: {shorten(name, 40)!r} is no group: a list of groups in "
@@ -248,17 +251,17 @@ def _table_rows(sheet: Sheet) -> list[_SeedRow]:
     unit = "entry" if sheet.form == "JSON" else "line"
     if VALUE in sheet.columns:
         column_names = {VALUE: "group", "category": "category"}
-        return [
-            (f"{unit} {number}", {column_names[k]: v for k, v in row.items() if v})
-            for number, row in sheet.rows
-        ]
+        renamed_rows: list[_SeedRow] = []
+        for number, row in sheet.rows:
+            cells = {column_names[column]: cell for column, cell in row.items() if cell}
+            renamed_rows.append((f"{unit} {number}", cells))
+        return renamed_rows
     _check_columns(sheet.path, sheet.columns)
-    filled = (
-        (number, row)
-        for number, row in sheet.rows
-        if any(str(v or "").strip() for v in row.values())
-    )
-    return [(f"{unit} {number}", row) for number, row in filled]
+    filled_rows: list[_SeedRow] = []
+    for number, row in sheet.rows:
+        if any(str(cell or "").strip() for cell in row.values()):
+            filled_rows.append((f"{unit} {number}", row))
+    return filled_rows
 
 
 def _seeds_from_rows(file: Path, rows: Sequence[_SeedRow]) -> list[SeedCategory]:
@@ -482,6 +485,7 @@ def looks_singular(name: str) -> bool:
         or noun[-1].endswith(_ADJECTIVE_ENDINGS)
     )
     has_plural_ending = (
+        # "ss": "boss" and "actress" are one person.
         bool(noun) and noun[-1].endswith(("s", "men", "people")) and noun[-1][-2:] != "ss"
     )
     return not (is_plural or has_plural_ending)
@@ -541,8 +545,10 @@ def intersect_categories(
         name = head_group
         for seed, group in zip(other_seeds, describing_groups, strict=True):
             modifier = seed.modifiers.get(group) or _before_people(group)
+            # Only the head itself has a form of its own after a modifier; "Jewish women" has none.
             noun = first_seed.inside.get(head_group, head_group) if name == head_group else name
             name = f"{modifier} {noun}" if modifier else f"{name} who are {group}"
+        # `capitalize` would make small letters of the rest.
         groups.append(name[:1].upper() + name[1:])
     prefixes = {seed.prefix for seed in seeds}
     return SeedCategory(
@@ -561,6 +567,7 @@ def as_groups(seeds: Sequence[SeedCategory]) -> tuple[Group, ...]:
     group_by_name: dict[str, Group] = {}
     for group in groups:
         for name in (group.name, *group.variants):
+            # One node has one category: a group in two would be counted in both.
             twin = group_by_name.setdefault(normalise(name), group)
             if twin is not group:
                 raise UsageError(f"{name!r} is a seed of both {twin.category} and {group.category}")
@@ -645,7 +652,7 @@ class DynamicSeeds:
         return [
             Request(
                 template.render(form, plural=plural),
-                seed=int(stream[:15], 16),
+                seed=int(stream[:15], 16),  # 60 bits: a signed 64-bit integer
                 temperature=temperature,
                 max_tokens=max_tokens,
                 stop=stop,
@@ -694,7 +701,10 @@ def name_seed_groups(
 def find_agreed_names(lists: Sequence[Sequence[str]], agree: int) -> dict[str, int]:
     """The names in at least `agree` of the lists, in the form and order of their first mention,
     with the number of lists that contain them."""
-    counts = Counter(name for names in lists for name in {normalise(n) for n in names})
+    # A set for each list: a name counts once in a list that repeats it.
+    counts: Counter[str] = Counter()
+    for names in lists:
+        counts.update({normalise(name) for name in names})
     first_forms: dict[str, str] = {}
     for names in lists:
         for name in names:
@@ -727,11 +737,13 @@ def read_list(text: str, *, is_cut: bool = False, form: PromptForm = "completion
     if len(entries) <= 1:
         single = entries[0][1] if entries else next((x for x in lines if "," in x), "")
         if "," in single:
+            # What stands before a colon announces the list.
             items = re.split(r",\s*(?:and\s+)?", single.rpartition(":")[2])
             entries = [(0, part) for part in (items[:-1] if is_cut else items)]
     names = [_NAME_END.sub("", _MARKUP.sub("", entry)).strip(" ,.") for _, entry in entries]
     return [
         " ".join(name.split())
         for name in names
+        # Model text is hostile: these names go into prompts and pages.
         if _LETTER.search(name) and is_plain(name) and len(name.split()) <= MAX_NAME_WORDS
     ]

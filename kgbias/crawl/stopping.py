@@ -105,6 +105,7 @@ class IntervalWidths:
         """How wide the intervals are, in one line."""
         if not self._widths:
             return f"{self.target.measure}: too few prompts yet to say how wide intervals are"
+        # By key too, so that ties do not depend on the order of the groups.
         (_, group), widest = max(self._widths.items(), key=lambda entry: (entry[1], entry[0]))
         name = next(g.name for g in groups if g.id == group)
         return (

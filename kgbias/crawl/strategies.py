@@ -169,6 +169,7 @@ class PredicateDiversity:
             examples_shown = _draw_by_trial(
                 pool.triples,
                 group,
+                # Of fewer predicates than shots, the last would be looked for in vain.
                 min(shots, len(pool.predicate_index.predicates)),
                 rng,
                 unique_predicates=True,
@@ -205,6 +206,7 @@ class ObjectDiversity:
             )
         if not by_predicate:
             return None
+        # Salinas et al. 2023, section 3.2.2: frequent predicates would crowd out the rest.
         weights = [1 / frequency[predicate] for predicate in by_predicate]
         candidates = rng.choices(list(by_predicate.values()), weights)[0]
         examples_shown = _draw_unique(candidates, shots, rng, unique_predicates=False)
@@ -224,6 +226,7 @@ def _draw_unique(
     """Up to `shots` triples in random order, no two with the same subject nor, if asked, the same
     predicate."""
     unique = _UniqueExamples(unique_predicates)
+    # `sample` leaves the list as it is; `shuffle` would reorder the pool's cache.
     for triple in rng.sample(examples, len(examples)):
         if len(unique.triples) == shots:
             break

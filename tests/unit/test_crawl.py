@@ -12,7 +12,7 @@ import pytest
 from kgbias.crawl import crawler
 from kgbias.crawl.config import CrawlConfig, TargetWidth, read_crawl_config
 from kgbias.crawl.configure import configure
-from kgbias.crawl.crawler import crawl, time_answers
+from kgbias.crawl.crawler import crawl, read_crawl_result, time_answers
 from kgbias.crawl.seeds import SeedCategory, choose_seeds
 from kgbias.crawl.stopping import MIN_PROMPTS, Gauge
 from kgbias.crawl.strategies import ObjectDiversity, PredicateDiversity, TriplePool
@@ -185,6 +185,19 @@ def test_a_model_that_never_answers_well_ends(store: SQLiteStore) -> None:
     assert result.unfilled_count == 3 * 8
     assert store.triples(result.run.id) == []
     assert sum(note.startswith("20 refused prompts were asked") for note in progress.notes) == 1
+
+
+def test_a_place_that_is_filled_at_the_eleventh_attempt_is_filled(store: SQLiteStore) -> None:
+    asked: Counter[str] = Counter()
+
+    def late(request: Request) -> str:
+        asked[str(request.prompt)] += 1
+        return talkative(request) if asked[str(request.prompt)] > 10 else " "
+
+    config = replace(SMALL, samples=1, iterations=0, max_attempts=12)
+    result = crawl(config, ScriptedModel(late), store)
+    assert result.outcomes == {"ok": 12, "unparsable": 120} and result.unfilled_count == 0
+    assert read_crawl_result(StoredRun.find(store)).unfilled_count == 0
 
 
 def test_failures_are_recorded_not_cached(store: SQLiteStore) -> None:

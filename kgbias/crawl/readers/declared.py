@@ -172,6 +172,7 @@ class DeclaredReader:
             found.append((word, place))
             place += len(word)
             if word in self.words["verbs"]:
+                # A sentence has one verb: what follows may only belong to it.
                 known = tuple(w for w in known if w in self.words["after_verb"])
         return [*found, (line[place:], place)] if line[place:] else found
 
@@ -179,6 +180,7 @@ class DeclaredReader:
     def _known_words(self) -> tuple[str, ...]:
         kinds = ("before_verb", "verbs", "after_verb")
         known = frozenset[str]().union(*(self.words[kind] for kind in kinds))
+        # The longest first: a short word may begin a longer one.
         return tuple(sorted(known, key=lambda word: (-len(word), word)))
 
     def _check_line(self, predicate: str | None, line: str, continues: bool) -> None:
@@ -189,10 +191,12 @@ class DeclaredReader:
     def _is_in_language(self, line: str) -> bool:
         if self.script:
             letters = [character for character in line if character.isalpha()]
+            # Unicode names begin with the script: "ARABIC LETTER BEH".
             own = sum(_script_of(character).startswith(self.script) for character in letters)
             return own >= _MIN_SCRIPT_SHARE * len(letters)
         words = re.findall(r"[^\W\d_]+", line.casefold())
         foreign = sum(word in self.words["foreign"] for word in words)
+        # At least one: a single borrowed word is no other language.
         if foreign < max(1, len(words) * _MAX_FOREIGN_SHARE):
             return True
         return not self.words["own"].isdisjoint(words)

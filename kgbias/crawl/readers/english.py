@@ -55,10 +55,12 @@ def _tag_with_spacy(subject: str, line: str) -> list[TaggedWord]:
     tagged: list[TaggedWord] = []
     for word in by_table:
         kind = _KIND_OF_TAG.get(tags.get(word.start, ""), "other")
+        # Closed classes need no tagger.
         if word.folded in words["modals"] | words["be"] | words["auxiliaries"]:
             kind = "verb"
         elif kind in ("verb", "-ing", "participle") and lexicon.verb_lemma(word.folded) is None:
             kind = "other"  # a word not in the table of English verbs cannot be a verb
+        # "put", "cut": the tagger cannot tell the participle from the verb itself.
         elif kind == "participle" and word.is_base_form and not word.folded.endswith(("ed", "en")):
             kind = "verb"
         tagged.append(word._replace(kind=kind))

@@ -56,6 +56,7 @@ def _find_object(subject: str, line: str) -> int:
 
 def _check_line(predicate: str | None, line: str, continues: bool) -> None:
     german = load_table("german")
+    # A second word may be missing.
     first_word, second_word, *_ = [*line.casefold().split(), ""]
     if first_word in german["others"] and (predicate is None or not continues):
         raise NoReading("about others")

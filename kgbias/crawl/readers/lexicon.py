@@ -76,6 +76,7 @@ def verb_lemma(word: str) -> str | None:
             stem = word[: -len(ending)] + replacement
             if stem in verbs:
                 return stem
+            # "stopping": the last letter is doubled.
             if not replacement and stem[-1:] == stem[-2:-1] and stem[:-1] in verbs:
                 return stem[:-1]
     modifier, hyphen, head = word.rpartition("-")  # "binge-watch" is as "watch"
@@ -99,6 +100,7 @@ def tag_words(line: str) -> list[TaggedWord]:
 def _classify_word(word: str) -> tuple[Kind, str]:
     english, verb = load_table("english"), verb_lemma(word)
     lemma_or_word = verb or word
+    # "like" is both; after a group it is nearly always the verb.
     if word in english["not_verbs"] or (word in english["prepositions"] and word != "like"):
         if word in english["adverbs"]:
             return "adverb", lemma_or_word

@@ -70,6 +70,7 @@ def read_list_answer(
         if not _PREDICATE.fullmatch(predicate):
             return unparsable_reading("not a predicate")
     remainder = single_spaces(remainder.lstrip().removeprefix("A:"))
+    # The answer may repeat the sentence's beginning, which does not count.
     max_length = MAX_OBJECT_CHARACTERS + len(subject) + len(predicate)
     is_whole, remainder = len(remainder) <= max_length, without_bullet(remainder[:max_length])
     if subject:

@@ -102,6 +102,7 @@ def _find_sentence(
     ):  # "Women can" and "'t be cruel" say the opposite of what was asked
         raise NoReading("it goes on with the prompt's last word")
     is_truncated = len(text) > MAX_CHARACTERS
+    # Cut before any pattern is tried: time must not grow with the answer.
     text = single_spaces(replace_controls(text[:MAX_CHARACTERS]).translate(_QUOTES))
     text = without_preamble(text)
     lines = [line for line in text.split("\n") if _LETTER.search(line)]
@@ -204,6 +205,7 @@ def _tidy(line: str) -> str:
     """The line without the quotes and marks at its edges; pairs of quotation marks stay."""
     closing = line.rstrip().endswith('"')
     line = " ".join(line.split()).strip(EDGE_CHARACTERS.replace("'", "") + ",-–—")
+    # Cut at its other end, a quotation mark stands alone.
     if line.count('"') % 2:
         line = f'{line}"' if closing else line.replace('"', "")
     return line.strip()
