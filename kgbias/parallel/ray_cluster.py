@@ -254,7 +254,7 @@ class RayCluster:
                 await_ready(worker)
             else:
                 if number is None and reply:
-                    raise reply.error()
+                    raise reply.as_error()
                 outcome = None if number is None else pickle.loads(reply)
                 free_slots = queue_length if number is None else 1
             for place, piece in islice(waiting, free_slots):

@@ -186,6 +186,17 @@ def test_pieces_that_fail_or_end_their_workers_do_not_lose_the_others(
     assert capfd.readouterr() == ("", "")
 
 
+def test_work_that_no_worker_can_open_is_an_error_of_one_line(ray: Any) -> None:
+    work: Any = partial(eval)
+    work.version, work.device, work.threads, work.open = "v", "cpu", 1, partial(str, "w")
+    with (
+        pytest.raises(ModelError, match=r"a worker has kgbias .* w, not kgbias .* v: install"),
+        open_executor("ray") as executor,
+    ):
+        assert executor
+        list(executor.run_pieces(work, ["0"]))
+
+
 def test_a_ray_of_our_own_listens_on_this_machine_only(ray: Any) -> None:
     heard = set()
     for process in started():
