@@ -79,6 +79,7 @@ class BatchedModel:
     ) -> Generator[list[tuple[int, Completion]], None, None]:
         places: dict[str, list[int]] = {}
         for index, request in enumerate(requests):
+            # Equal requests are left with the provider once.
             places.setdefault(request.key(self.info, self.settings), []).append(index)
         missing = {key: requests[indexes[0]] for key, indexes in places.items()}
         failures: dict[str, list[Completion]] = {}  # failed answers, to be asked for again
@@ -127,6 +128,7 @@ class BatchedModel:
                     self._model.learned,
                     datetime.now(UTC),
                 )
+                # Before it is made: a process that dies in between looks for it by its name.
                 self._store.keep_batch(batch)
                 batch_id = self._batches.submit(
                     batch.name, batch_requests, batch.created, self._noted_ids()
@@ -181,7 +183,10 @@ class BatchedModel:
     def _forget_answered(self, batch: Batch, answered_keys: Collection[str]) -> None:
         """Forget a batch, except for its requests that were not asked for now."""
         remaining_keys = tuple(
-            key for key in batch.keys if answered_keys and key not in answered_keys
+            # Without any answer, the provider rejected the batch as a whole.
+            key
+            for key in batch.keys
+            if answered_keys and key not in answered_keys
         )
         if remaining_keys:
             self._store.keep_batch(replace(batch, keys=remaining_keys))
@@ -349,6 +354,7 @@ class LoggedModel:
                 self._check_limits()
                 requests = [request for _, request in missing]
                 del requests[self._count_allowed(requests) :]
+                # Closed on every way out: it may have threads and connections.
                 with closing(self._model.complete(requests)) as batches:
                     for batch in batches:
                         new_answers = self._log_answers([(missing[n][0], c) for n, c in batch])
@@ -356,6 +362,7 @@ class LoggedModel:
                         if then is not None:
                             for index, _ in batch:
                                 then(index, new_answers[missing[index][0]])
+                            # What `then` added to `missing` joins what is being asked.
                             requests += [request for _, request in missing[len(requests) :]]
                         self._check_limits()
                 missing = missing[len(requests) :]

@@ -100,4 +100,5 @@ def _digest(body: bytes) -> bytes:
 
 
 def _hash(text: str) -> str:
+    # A path that is not UTF-8 comes as lone surrogates.
     return blake2b(text.encode(errors="surrogatepass"), digest_size=8).hexdigest()

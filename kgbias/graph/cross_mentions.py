@@ -33,6 +33,7 @@ def swapped_metric(metric: Metric, groups: Sequence[Group]) -> Metric:
     run's groups."""
     names = [(category, *own) for category, own in names_by_category(groups).items()]
     key = content_id("names", *("\n".join(parts) for parts in names))
+    # The verbaliser is part of a metric's id: scores of other names are other scores.
     return replace(metric, verbaliser=f"{SWAPPED_VERBALISER}:{key}")
 
 
@@ -147,6 +148,8 @@ class MentionIndex:
         """The ids of the groups of each name in a text; several if they share the name."""
         if self._pattern is not None:
             for match in self._pattern.finditer(text):
+                # "African-Americans" is "African Americans"; a name may also be written with the
+                # hyphen.
                 yield self._groups_by_form.get(normalise(match[0].replace("-", " ")), set()) | (
                     self._groups_by_form.get(normalise(match[0]), set())
                 )

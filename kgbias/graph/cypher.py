@@ -111,10 +111,12 @@ def sanitise_query(
     taken_names = values.keys() | {
         token.text[1:] for token in query_tokens if token.kind == "parameter"
     }
-    free_names = (name for n in count() if (name := f"text_{n}") not in taken_names)
+    candidates = (f"text_{number}" for number in count())
+    free_names = (name for name in candidates if name not in taken_names)
     parts = []
     for token in query_tokens:
         if token.kind == "comment":
+            # As a space: a comment may be all that stands between two words.
             parts.append(" ")
         elif token.kind == "text" and _needs_parameter(token.text):
             values[name := next(free_names)] = _ESCAPE_PATTERN.sub(
@@ -136,11 +138,13 @@ def strip_comments(text: str) -> str:
 def tokenise(text: str) -> list[Token]:
     """The pieces of a query, which make the whole of it. Raises UsageError for characters and
     escapes that `sanitise_query` refuses."""
+    # Only line feeds remain: engines differ in what else ends a line, and so a comment.
     text = text.replace("\r\n", "\n")
     for character in text:
         hidden = category(character) in ("Cc", "Cs", "Zl", "Zp") and character not in "\n\t"
         if hidden or character in _BIDI:
             raise _refusal(f"this one contains the control character U+{ord(character):04X}")
+    # Neo4j decodes \u before it reads the query: a quote could hide in one.
     if re.search(r"\\[uU]", text):
         raise _refusal("this one has a \\u escape: write the character itself")
     read_tokens, offset = [], 0
@@ -254,6 +258,7 @@ def _refusal(why: str) -> UsageError:
     return UsageError(f"the query cannot be run: a query may only read the graph, and {why}")
 
 
+# `\Z`: what is not closed goes to the end, so that no LIMIT in it is touched.
 _COMMENT_PATTERN = r"//[^\n]*|/\*.*?(?:\*/|\Z)"
 _QUOTED_PATTERN = r"'(?:[^'\\]|\\.)*(?:'|\Z)|\"(?:[^\"\\]|\\.)*(?:\"|\Z)|`[^`]*(?:`|\Z)"
 _LIMIT_PATTERN = re.compile(
@@ -269,6 +274,7 @@ def inline_limits(text: str, parameters: Mapping[str, Value]) -> str:
 
     def inline_limit(match: re.Match[str]) -> str:
         value = parameters.get(match[1] or match[2] or "")
+        # `type`, since True is an int too; 2^63 is the end of Cypher's integers.
         return f"LIMIT {value}" if type(value) is int and 0 <= value < 2**63 else match[0]
 
     return _LIMIT_PATTERN.sub(inline_limit, text)

@@ -77,6 +77,7 @@ class Decision:
 
 def latest_decisions(decisions: Iterable[Decision]) -> dict[str, Decision]:
     """The latest decision about each generation, by the generation's id."""
+    # By id too: of two at the same moment, the same one in every store.
     return {d.generation_id: d for d in sorted(decisions, key=lambda d: (d.decided, d.id))}
 
 

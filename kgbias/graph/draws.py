@@ -107,7 +107,9 @@ class Draws:
         }
         for place, attempts in by_place:
             last_attempt = attempts[-1]
+            # A place that yielded nothing stays in the design, empty.
             for draw in [draw for draw in attempts if draw.triple_id is not None] or [last_attempt]:
+                # Not one statement a place, as a crawl asks: the design is not known.
                 if draw.triple_id is not None and (not draw.prompt or draw.count != 1):
                     return cls({})
                 group_places = places[draw.arm, draw.group_id]

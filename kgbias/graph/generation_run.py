@@ -75,6 +75,7 @@ def request_settings(
     """The form in which the model with this spec is asked, and the parameters, those of the pack
     where they are None. The pack's `min_p` is not for servers."""
     defaults: dict[str, Any] = {"temperature": pack.temperature}
+    # At 0 no token is drawn, and `min_p` would be refused.
     if settings.get("temperature") != 0:
         defaults["min_p"] = None if takes_schema(model) else pack.min_p
     defaults |= {name: value for name, value in settings.items() if value is not None}

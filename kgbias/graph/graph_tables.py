@@ -53,6 +53,7 @@ def property_values(name: str, record: object, /, **extra_values: Any) -> dict[s
     """The properties that a node or edge of this label or type takes from a record, and those given
     `extra_values` it."""
     available = to_properties(record) | extra_values
+    # Types of edges are in capitals, labels are not.
     element = shape.get_edge(name) if name.isupper() else shape.get_node(name)
     return {p.name: available[p.name] for p in element.properties if p.name in available}
 

@@ -36,8 +36,10 @@ def _machine_id() -> str:
     """What tells the processes of this machine, or container, from those of others."""
     parts = [socket.gethostname()]
     with suppress(OSError):
+        # After a restart, process numbers mean other processes.
         parts.append(Path("/proc/sys/kernel/random/boot_id").read_text().strip())
     with suppress(OSError):
+        # Containers count their processes for themselves.
         parts.append(str(Path("/proc/self/ns/pid").readlink()))
     return " ".join(parts)
 
@@ -46,9 +48,11 @@ def _process_start(process: int) -> str:
     """When a process of this machine began, as the system tells it; "" if there is no such process,
     or the system does not tell."""
     try:
+        # The name before it, in parentheses, may hold anything, parentheses and spaces too.
         state, *other_fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except (OSError, ValueError):
         return ""
+    # Field 22 of proc(5), `starttime`: a number that is used again has another.
     return "" if state in "ZX" else other_fields[18]  # a zombie is dead
 
 
@@ -127,6 +131,7 @@ class OwnLease:
 
     def give_up(self) -> None:
         self._stopped.set()
+        # At most a second: the renewal may hang on a server that is away.
         self._thread.join(1)
         self._lease.give_up(self._mine)
 

@@ -30,6 +30,7 @@ def push_run(run: StoredRun, target: Store, progress: Progress | None = None) ->
     another run of that name."""
     progress = progress or SilentProgress()
     source = run.store
+    # Then no generation need be looked up there.
     is_new = not _has_run(target, run.record.name)
     target.begin_run(run.record)
     triples = run.triples()
@@ -50,6 +51,7 @@ def push_run(run: StoredRun, target: Store, progress: Progress | None = None) ->
         written_count = _copy_rounds(run, target, progress, is_new=is_new)
 
     target.add_decisions(run.id, decisions)
+    # First: saving scores makes a metric the current one, and the current ones come last.
     for metric in [m for m in source.scorers(run.id) if is_swapped(m)]:
         swapped_scores = source.scores(metric, [t.id for t in triples])
         target.save_scores(run.id, metric, list(swapped_scores.values()))
@@ -77,6 +79,7 @@ def push_run(run: StoredRun, target: Store, progress: Progress | None = None) ->
         target.save_names(source.names(run.id, belief_run.id))
         target.save_name_probes(run.id, belief_run, source.name_probes(run.id, belief_run.id))
         target.save_beliefs(run.id, belief_run, source.beliefs(run.id, belief_run.id))
+        # Last: it says that the believing is finished.
         target.save_belief_run(run.id, belief_run)
     if results := source.sofa_results(run.id):
         probe_set_ids = {result.probe_set for result in results}
@@ -86,6 +89,7 @@ def push_run(run: StoredRun, target: Store, progress: Progress | None = None) ->
         target.save_sofa_results(run.id, results)
     target.save_near_duplicates(run.id, source.near_duplicates(run.id))
     for matches in source.stereotype_matches(run.id):
+        # Without the marks of statements that a review has rejected since.
         own_matches = tuple(mark for mark in matches.marks if mark.triple_id in triple_ids)
         target.save_stereotype_matches(run.id, replace(matches, marks=own_matches))
     target.save_places(run.id, source.places(run.id))
@@ -94,6 +98,7 @@ def push_run(run: StoredRun, target: Store, progress: Progress | None = None) ->
     target.save_corpus(run.id, source.corpus(run.id))
     if profiles := source.profiles(run.id):
         target.save_profiles(run.id, profiles)
+    # Only once: a repeated push would add them up.
     if summary.seconds is not None and target.run_seconds(run.id) is None:
         target.add_work(run.id, summary.seconds)
     target.set_status(run.id, run.status)

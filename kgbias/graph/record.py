@@ -187,6 +187,7 @@ def _record_fields(kind: type) -> tuple[_Field, ...]:
 def _record_parts(kind: type) -> tuple[_Part, ...]:
     """The properties that a class's records are kept as: their fields, then the properties of the
     class that are annotated with a meaning."""
+    # Base classes first: a class's own property takes the place of an inherited one.
     members = {name: value for c in reversed(kind.__mro__) for name, value in vars(c).items()}
     computed_fields = (
         _make_field(name, get_type_hints(value.fget, include_extras=True).get("return"))

@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.row_types import ExampleRow
@@ -209,15 +209,18 @@ def select_statements(run: StoredRun, selection: Selection | None = None) -> Sel
     rule = _SelectionRule(
         run, selection, {kept_triple.arm for kept_triple in triples}, measured=measured
     )
-    acceptable, exclude_echoes = [], []
-    for triple in (
-        kept_triple for arm in rule.arms for kept_triple in triples if kept_triple.arm == arm
-    ):
-        if (kept_triple := rule.subtract_echoes(triple)) is not None:
-            exclude_echoes.append(kept_triple)
+    acceptable, including_unacceptable = [], []
+    for arm in rule.arms:
+        for triple in triples:
+            if triple.arm != arm:
+                continue
+            kept_triple = rule.subtract_echoes(triple)
+            if kept_triple is None:
+                continue
+            including_unacceptable.append(kept_triple)
             if rule.makes_sense(kept_triple):
                 acceptable.append(kept_triple)
-    return rule.collect(acceptable, exclude_echoes)
+    return rule.collect(acceptable, including_unacceptable)
 
 
 class StatementStream(Collection[TripleView]):
@@ -227,10 +230,12 @@ class StatementStream(Collection[TripleView]):
 
     def __init__(self, run: StoredRun, selection: Selection | None = None) -> None:
         metric = run.metrics().get(_MEASURE)
+        # A metric may be current without a single score.
         measured = metric is not None and metric in run.scorers()
         self._run = run
         self._rule = _SelectionRule(run, selection, run.arms(), measured=measured)
         self._size: int | None = None
+        # Its counts are the rule's own, and grow while statements are read.
         self.selected = self._rule.collect((), ())
 
     def __iter__(self) -> Iterator[TripleView]:
@@ -313,10 +318,20 @@ class _SelectionRule:
         )
 
 
+class SelectionScope(NamedTuple):
+    """The selected arms, all arms of the run, and the acceptability from which a statement
+    counts."""
+
+    arms: tuple[str, ...]
+    all_arms: tuple[str, ...]
+    threshold: float
+
+
 def resolve_scope(
     run: StoredRun, selection: Selection, said_arms: Collection[str], *, measured: bool
-) -> tuple[tuple[str, ...], tuple[str, ...], float]:
-    """The selected arms, all arms of the run, and the acceptability from which a statement counts.
+) -> SelectionScope:
+    """What a selection comes to in this run.
+
     `said_arms` are the arms that said anything; `measured` is whether any statement has an
     acceptability score. Raises as `select_statements`."""
     arms = all_arms = list_arms(run, said_arms)
@@ -324,7 +339,7 @@ def resolve_scope(
         if selection.arm not in arms:
             raise UsageError(no_such("arm", selection.arm, arms, f" in run {run.name!r}"))
         arms = (selection.arm,)
-    return arms, all_arms, _threshold(run, selection, measured)
+    return SelectionScope(arms, all_arms, _threshold(run, selection, measured))
 
 
 def select_one_arm(run: StoredRun, selection: Selection | None = None) -> SelectedStatements:
@@ -408,16 +423,11 @@ def merge_sentences(
     by_sentence_key: dict[tuple[str, str, str], list[TripleView]] = defaultdict(list)
     for triple in triples:
         by_sentence_key[triple.group_id, triple.arm, normalise(triple.sentence)].append(triple)
-    return [
-        (
-            replace(
-                min(variants, key=lambda triple: (-triple.count, triple.predicate, triple.object)),
-                count=sum(triple.count for triple in variants),
-            ),
-            variants,
-        )
-        for variants in by_sentence_key.values()
-    ]
+    merged = []
+    for variants in by_sentence_key.values():
+        commonest = min(variants, key=lambda t: (-t.count, t.predicate, t.object))
+        merged.append((replace(commonest, count=sum(t.count for t in variants)), variants))
+    return merged
 
 
 def need_statements(run: StoredRun) -> None:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from kgbias.graph.record import KeepsOrder, OrNaN, StoredAs
 from kgbias.ids import content_id, normalise
@@ -256,11 +256,19 @@ def best_matches(tables: Iterable[StereotypeMatches]) -> dict[str, BestMatch]:
     return best
 
 
-def _match_strength(best_match: BestMatch) -> tuple[bool, bool, bool, float]:
-    similarity = (
-        best_match.similarity if best_match.similarity == best_match.similarity else -math.inf
-    )
-    return (
+class _MatchStrength(NamedTuple):
+    """What makes one match stronger than another, in order of weight."""
+
+    is_known: bool
+    is_recorded: bool
+    is_by_words: bool
+    similarity: float
+
+
+def _match_strength(best_match: BestMatch) -> _MatchStrength:
+    # NaN is neither more nor less than a number: no order would come of it.
+    similarity = -math.inf if math.isnan(best_match.similarity) else best_match.similarity
+    return _MatchStrength(
         best_match.mark == KNOWN,
         best_match.mark != NEW,
         best_match.matched_by == "words",

@@ -554,6 +554,7 @@ def open_store(
     stops answering, when it answers again, and when a file is served or waited for otherwise than
     usual."""
     scheme, separator, _ = url.partition("://")
+    # neo4j+s and bolt+ssc are the same, encrypted.
     if separator and scheme.split("+")[0] in ("neo4j", "bolt"):
         from kgbias.graph.neo4j import Neo4jStore
 

@@ -99,6 +99,7 @@ def measure_structure(
         progress = SilentProgress()
     betweenness = _compute_betweenness(graph, seed, progress)
     progress.stage("communities", 1)
+    # Louvain visits nodes in the order of the graph, which is that of the ids.
     communities = nx.community.louvain_communities(graph, weight="weight", seed=seed)
     progress.advance()
     by_size = sorted(communities, key=lambda members: (-len(members), min(members)))
@@ -168,6 +169,7 @@ def _compute_betweenness(graph: Any, seed: int, progress: Progress) -> dict[str,
     pairs = np.full(count, float(len(sources) if is_sampled else count - 1))
     if is_sampled:
         pairs[list(sources)] -= 1  # a path that begins at a node does not pass through it
+    # Of the pairs of other nodes: each ordered pair is met once, from its first node.
     shares = total / (pairs * (count - 2))
     return {node: float(share) for node, share in zip(nodes, shares, strict=True)}
 
@@ -191,9 +193,12 @@ def _source_dependency(
         lengths = degrees[frontier]
         first_edges = np.cumsum(lengths) - lengths
         origins = np.repeat(frontier, lengths)
+        # All neighbours of all nodes of the step: the runs of `ends` that begin at `begins`, as
+        # one.
         targets = ends[
             np.repeat(begins[frontier] - first_edges, lengths) + np.arange(lengths.sum())
         ]
+        # Steps to a node that was reached before are on no shortest path.
         is_new = paths[targets] == 0
         origins, targets = origins[is_new], targets[is_new]
         path_counts = np.bincount(targets, paths[origins], count)
@@ -201,7 +206,9 @@ def _source_dependency(
         paths += path_counts
         steps.append((origins, targets))
     share = np.zeros(count)
+    # Brandes 2001, theorem 6: from the farthest nodes back to the source.
     for origins, targets in reversed(steps):
         share += np.bincount(origins, paths[origins] / paths[targets] * (1 + share[targets]), count)
+    # A path's own ends do not count.
     share[source] = 0
     return share

@@ -238,6 +238,7 @@ class NameProbe:
 
     @property
     def mean(self) -> Annotated[OrNaN, "mean of the bits"]:
+        # `fsum` rounds once: the mean does not depend on the order of the carriers.
         return math.fsum(self.bits) / len(self.bits)
 
     @property

@@ -79,6 +79,7 @@ def find_nearest(
     nearest first, then by number: at most `limit`, none below the `floor`."""
     import numpy as np
 
+    # Further decimals depend on how the product is computed.
     cosines = (rows @ target).round(3)
     near_rows = np.flatnonzero(cosines >= floor)
     order = near_rows[np.argsort(-cosines[near_rows], kind="stable")][:limit]
@@ -104,6 +105,7 @@ def find_neighbours(
         cosines = rows[start : start + _BLOCK_ROWS] @ candidate_vectors
         own_places = place[start : start + _BLOCK_ROWS]
         own_rows = np.flatnonzero(own_places >= 0)
+        # Below any cosine: a row is no neighbour of itself.
         cosines[own_rows, own_places[own_rows]] = -2.0
         row_numbers, column_numbers = np.divmod(
             _find_close(cosines, limit, floor), max(1, len(candidates))
@@ -134,8 +136,10 @@ def _find_close(cosines: "NDArray[np.float32]", limit: int, floor: float) -> "ND
     import numpy as np
 
     rows, columns = cosines.shape
+    # What rounds up to the floor at three decimals reaches it.
     close = np.flatnonzero(cosines >= floor - 0.0005)
     if len(close) <= _MAX_SORTED_PER_ROW * rows or columns <= limit:
         return close
+    # Linear, where sorting is not; the few that are left are sorted by the caller.
     highest = np.argpartition(-cosines, limit - 1, axis=1)[:, :limit]
     return np.asarray((highest + np.arange(rows)[:, None] * columns).ravel())

@@ -173,6 +173,7 @@ class BackgroundWriter:
             else:
                 outcome.put(None)
 
+        # A daemon: it does not keep a stopped program alive.
         threading.Thread(target=run, daemon=True).start()
         self._outcomes.append(outcome)
 
@@ -183,6 +184,7 @@ class BackgroundWriter:
     def _wait_until(self, limit: int) -> None:
         while len(self._outcomes) > limit:
             if (error := self._outcomes.popleft().get()) is not None:
+                # The others end first: nothing is written any more once the error is known.
                 while self._outcomes:
                     self._outcomes.popleft().get()
                 raise error
@@ -193,6 +195,7 @@ class WriteLocks:
 
     def __init__(self) -> None:
         self._locked: set[str] = set()
+        # What was created since a look-up: no more others can have ended in between.
         self._created: deque[frozenset[str]] = deque(maxlen=MAX_WRITERS)
         self._condition = threading.Condition()
 

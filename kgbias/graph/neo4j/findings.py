@@ -255,6 +255,7 @@ class Neo4jFindings(Neo4jSession):
                 "value": s.value,
                 "label": s.label,
                 "names": sorted(s.details),
+                # A list in Neo4j holds one type: an integer among floats would be refused.
                 "parts": [float(s.details[name]) for name in sorted(s.details)],
             }
             for s in scores
@@ -263,6 +264,7 @@ class Neo4jFindings(Neo4jSession):
             _METRIC,
             {"run": run_id, "metric": metric.id, "properties": to_properties(metric)},
         )
+        # The metric becomes current together with its first scores.
         self.write(statement, (_SCORES, {"rows": rows[:BATCH_ROWS], "metric": metric.id}))
         self.write_rows(_SCORES, rows[BATCH_ROWS:], metric=metric.id)
 
@@ -330,6 +332,7 @@ class Neo4jFindings(Neo4jSession):
         ]
         statements += [*node_statements(nodes), (_TOPICS, {"rows": topics})]
         for table in graph_tables.topic_model_edges(run_id, self.run_name(run_id), models):
+            # The run's own were removed above, so these need not be looked for.
             statements += edge_statements(table, create=table[0] in ("ABOUT", "OUTLIER"))
         self.write(*statements)
 
@@ -466,6 +469,7 @@ class Neo4jFindings(Neo4jSession):
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         name = self.run_name(run_id)
+        # Statements that only the old links held go with them.
         old_ids = [row["uid"] for row in self.read(_LINKED_STATEMENTS, name=name)]
         self._add_statements([end for x in links for end in x.ends])
         edge_writes = edge_statements(graph_tables.near_duplicate_edges(name, links), create=True)
@@ -523,6 +527,7 @@ class Neo4jFindings(Neo4jSession):
             dimensions = vectors.rows.shape[1]
             text = _INDEX_VECTORS.format(index=index, label=label, dimensions=dimensions)
             self.write((text, {}))
+        # Rounded to half precision, as SQLite keeps them: both stores give the same numbers.
         stored_rows = vectors.rows.astype(STORED_DTYPE).astype(float).tolist()
         rows = [[*ends, row] for ends, row in zip(vectors.statements, stored_rows, strict=True)]
         for start in range(0, len(rows), _VECTOR_BATCH):
@@ -539,9 +544,11 @@ class Neo4jFindings(Neo4jSession):
         vector_rows = list(self.stream(_READ_VECTORS, run=run_id, encoder=encoder))
         rows = np.array([row["values"] for row in vector_rows], dtype=np.float32)
         ends = [(row["predicate"], row["object"]) for row in vector_rows]
+        # NumPy cannot find the width of no rows.
         return StatementVectors(ends, rows.reshape(len(vector_rows), -1 if vector_rows else 0))
 
     def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
+        # The old ones too: another run's place shows on them from now on.
         touched_nodes = {(p.kind, p.node_id) for p in (*self.places(run_id), *places)}
         self.write((_FORGET_PLACES, {"run": run_id}))
         for table in graph_tables.place_edges(run_id, places):

@@ -111,7 +111,6 @@ WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_IN_PROBE_SET}
     OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:SEEDED|FIGURE|PLACED]-(o:Run) WHERE o <> run }}
     OR EXISTS {{ (n)<-[p:PROBED|CHOSEN|BELIEVED]-() WHERE p.run <> run.name }}
-    OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:IN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }})""",
     "Metric": f"""
 MATCH (run:Run {{uid: $run}})
@@ -275,8 +274,10 @@ class Neo4jMaintenance(Neo4jCrawls, Neo4jFindings):
         self.save_places(run_id, ())
         self.write_rows("UNWIND $rows AS key MATCH (n:Answer {key: key}) DETACH DELETE n", answers)
         for label, match in _DELETED_FIRST.items():
+            # Their edges to categories are found by the run's seeds, which go with them.
             if label == "SocialGroup":
                 self.write((_DELETE_SEED_EDGES, parameters))
+            # The queries above find nodes by the edges that name the run; those below do not.
             if label == "TopicModel":
                 self._delete_edges(run_id)
             if label == "Name":

@@ -48,6 +48,7 @@ OPTIONAL MATCH (earlier:Run) WITH coalesce(max(earlier.seq) + 1, 0) AS seq
 WITH seq MATCH (m:Model {uid: $model})
 MERGE (r:Run {uid: $uid}) ON CREATE SET r += $run, r.seq = seq
 MERGE (r)-[:OF]->(m)"""
+# Cypher 5 sorts rows, not lists: `variants` are taken apart and collected again.
 _CREATE_SEEDS = """
 MATCH (r:Run {uid: $uid})
 UNWIND $rows AS row
@@ -100,6 +101,7 @@ CALL (s) {{ DELETE s }} IN TRANSACTIONS OF 10000 ROWS"""
 
 # POSITIVE, NEUTRAL and NEGATIVE edges stand beside those, since Neo4j Browser colours edges by type
 # alone.
+# FOREACH over a list of one or none is Cypher's `if`.
 _TONE_EDGES = "WITH g, o, s, regard.label AS tone\n" + "\n".join(
     f"FOREACH (_ IN CASE WHEN tone = '{tone}' THEN [1] ELSE [] END | "
     f"CREATE (g)-[e:{tone.upper()}]->(o) SET e = properties(s))"
@@ -252,6 +254,7 @@ class Neo4jRuns(Neo4jSession):
         return build_record(Run, row["run"] | other_fields)
 
     def _categories(self, groups: Sequence[Group]) -> tuple[Category, ...]:
+        # A category that only a set of probes names has no `singular`.
         run_categories = self.records(
             Category,
             "MATCH (c:Category) WHERE c.name IN $names AND c.singular IS NOT NULL "
@@ -304,6 +307,7 @@ class Neo4jRuns(Neo4jSession):
             run=run_id,
         )
         metric = {row["measure"]: row["uid"] for row in rows}
+        # One row a metric, all with the run's name; none if the run is gone.
         for row in rows[:1]:
             self.write_alone(_FORGET_STEREOTYPES, name=row["name"])
             uids = {m: metric[m] for m in DERIVED_MEASURES if m in metric}

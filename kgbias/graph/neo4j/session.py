@@ -127,6 +127,7 @@ class Neo4jSession:
                 connection_timeout=10,
                 max_transaction_retry_time=_MAX_RETRY_SECONDS,
             )
+            # `connection_timeout` ends with the connection: a silent server would be waited for.
             run_within(_MAX_ANSWER_SECONDS, self._driver.verify_connectivity)
         except (
             neo4j.exceptions.Neo4jError,
@@ -279,6 +280,7 @@ class Neo4jSession:
 
     def write_alone(self, query: str, **parameters: Any) -> None:
         """Run one statement that makes its own transactions (CALL ... IN TRANSACTIONS)."""
+        # The server refuses such a statement inside a transaction.
         self._run_work(lambda session: session.run(query, parameters).consume())
 
     def query(

@@ -86,6 +86,7 @@ class Connection(sqlite3.Connection):
                     f"another program is writing to {self.path}: waiting up to "
                     f"{self.patience:.0f} s for it"
                 )
+            # At random, so that two that wait do not try in step.
             time.sleep(random.uniform(0.005, 0.05))
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> "Cursor":
@@ -101,6 +102,7 @@ class Cursor(sqlite3.Cursor):
     def __iter__(self) -> Iterator[Any]:  # type: ignore[override]
         while True:
             with translate_errors(self.connection.path):
+                # By the thousand, so that the guard is entered once for all of them.
                 rows = self.fetchmany(_FETCH_ROWS)
             if not rows:
                 return

@@ -156,6 +156,7 @@ class SQLiteCrawls(Database):
         )
 
     def lease(self, run_id: str) -> FileLease:
+        # By its real path: a link to the store is the same store.
         return FileLease(Path(f"{os.path.realpath(self.url)}-run-{run_id[:16]}"))
 
     def set_status(self, run_id: str, status: RunStatus) -> None:
@@ -178,6 +179,7 @@ class SQLiteCrawls(Database):
             "FROM run JOIN model ON model.id = model_id "
         )
         if name is None:
+            # EXISTS stops at the first row, where a count would read all.
             has_generations = "EXISTS (SELECT 1 FROM generation WHERE run_id = run.id{})"
             order = (
                 f"{has_generations.format(' AND triple_id IS NOT NULL')} DESC, "
@@ -274,6 +276,7 @@ class SQLiteCrawls(Database):
         self, run_id: str, arm: str, iteration: int, batch: Sequence[Generation]
     ) -> None:
         with self._transaction():
+            # A round that is recorded again may have fewer attempts: what it no longer has must go.
             stale_ids = "SELECT id FROM generation WHERE run_id = ? AND arm = ? AND iteration = ?"
             round_key = (run_id, arm, iteration)
             self._db.execute(f"DELETE FROM shown WHERE generation_id IN ({stale_ids})", round_key)
@@ -294,6 +297,7 @@ class SQLiteCrawls(Database):
             return len(batch)
 
         total = insert_next()
+        # A small import is done: staging would only copy it twice.
         if total < _MAX_BULK_ROWS:
             return total
         with self._stage_tables() as move:
@@ -315,6 +319,7 @@ class SQLiteCrawls(Database):
         try:
             for table in _STAGED_KEYS:
                 self._db.execute(
+                    # Without keys and indexes: rows are only appended here.
                     f"CREATE TABLE {_STAGING_SCHEMA}.{table} AS SELECT * FROM {table} LIMIT 0"
                 )
 
@@ -337,6 +342,7 @@ class SQLiteCrawls(Database):
             self._db.execute(f"PRAGMA {_STAGING_SCHEMA}.{pragma}").fetchone()[0]
             for pragma in ("page_count", "freelist_count")
         )
+        # Rows that were moved leave free pages, which the next ones fill.
         return int(count - free)
 
     def keep_triples(self, triples: Iterable[Triple]) -> None:
@@ -476,6 +482,7 @@ class SQLiteCrawls(Database):
                 prompt=row[12],
                 answer_key=row[13],
                 triple=None if predicate is None else Triple(row[3], predicate, object),
+                # mostly none: nothing to parse
                 shown=() if row[17] == "[]" else tuple(self._json(row[17])),
                 count=row[16],
             )
@@ -688,11 +695,13 @@ class SQLiteCrawls(Database):
         return list(rows)
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
+        # Doubled braces: `_select_in` fills in the question marks.
         rows = self._select_in(f"SELECT {_ANSWER_COLUMNS} FROM answer WHERE key IN ({{}})", keys)
         return {row[0]: Answer(*row) for row in rows}
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
         with self._transaction():
+            # An answer that is there stays: what was read from it may be in the graph.
             self._write_records("answer", answers, "INSERT OR IGNORE")
 
     def batches(self, configured_id: str) -> list[Batch]:
@@ -731,6 +740,7 @@ class SQLiteCrawls(Database):
 
     def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
         with self._transaction():
+            # Parts are found by their profiles, so they go first.
             profile_ids = "SELECT id FROM profile WHERE run_id = ?"
             self._db.execute(
                 f"DELETE FROM profile_part WHERE profile_id IN ({profile_ids})", (run_id,)

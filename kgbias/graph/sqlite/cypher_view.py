@@ -67,6 +67,7 @@ class CypherView:
 
             def stop() -> None:
                 timed_out.set()
+                # The engine does not look at signals while it computes.
                 engine.kill()
 
             timer = threading.Timer(timeout, stop)
@@ -74,6 +75,7 @@ class CypherView:
         try:
             pickle.dump(question, engine.stdin)
             engine.stdin.flush()
+            # Both ends are our own processes: nothing of a stranger's is unpickled.
             reply: QueryResult | KgbiasError = pickle.load(engine.stdout)
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
             error_output = engine.stderr.read().decode(errors="replace").strip()
@@ -125,5 +127,6 @@ def _start_engine() -> tuple[subprocess.Popen[bytes], int]:
         stderr=subprocess.PIPE,
         pass_fds=[engine_end],
     )
+    # Or the engine's end would stay open in this process, and never close.
     os.close(engine_end)
     return engine, own_end

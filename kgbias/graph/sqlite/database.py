@@ -138,6 +138,7 @@ class Database:
         try:
             if system.access == "shared":
                 try:
+                    # Without waiting: what looks like a lock may be a lack of locks.
                     return self._connect(self.url, patience=0)
                 except StoreError as error:
                     if not sqlite_error_name(error).startswith(_FILE_SYSTEM_ERRORS):
@@ -180,20 +181,28 @@ class Database:
     ) -> tuple[Connection, int]:
         """A connection that has read from the file, and the file's schema version."""
         if lacking == "alone":
+            # SQLite locks nothing: `hold_store` keeps others out.
             address, uri = Path(self.url).absolute().as_uri() + "?vfs=unix-none", True
         with translate_errors(self.url):
             db = sqlite3.connect(
-                address, timeout=0, isolation_level=None, factory=Connection, uri=uri
+                # Transactions begin and end here, not where Python would.
+                address,
+                timeout=0,
+                isolation_level=None,
+                factory=Connection,
+                uri=uri,
             )
         try:
             db.path, db.patience, db.notify = self.url, patience, self._notify
             if lacking:
                 _end_log(db)
+            # Back in Python now and then, which looks for Ctrl-C.
             db.set_progress_handler(lambda: None, _STEPS_PER_CHECK)
             db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
             db.execute("PRAGMA temp_store = MEMORY")
             db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
             db.create_function("model_title", 3, _model_title, deterministic=True)
+            # A stranger's file must not call functions from its schema.
             db.execute("PRAGMA trusted_schema = OFF")
             check_only_tables(db, self.url)
             version = schema_version(db)
@@ -274,7 +283,7 @@ class Database:
         written `outside_runs` changes nothing of the runs, and leaves its first
         `_CONTENT_CHARACTERS` characters."""
         self._prepare_writing()
-        self._db.execute("BEGIN IMMEDIATE")
+        self._db.execute("BEGIN IMMEDIATE")  # a lock that is taken later can fail in the middle
         try:
             if self._file is not None and not self._file.exists():
                 # The system keeps what is open until it is closed, and then nothing of it.

@@ -62,6 +62,7 @@ def _end_with_parent(pipe: int) -> None:
 
     def wait() -> None:
         os.read(pipe, 1)  # nothing is ever written: this returns when the other end closes
+        # `sys.exit` would end this thread alone.
         os._exit(1)
 
     threading.Thread(target=wait, daemon=True).start()
@@ -75,6 +76,7 @@ def _bound_memory() -> None:
 
         total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+        # RLIM_INFINITY is -1 in Python: `min` would choose it.
         limits = [b for b in (total_bytes * 3 // 4, soft, hard) if b != resource.RLIM_INFINITY]
         resource.setrlimit(resource.RLIMIT_AS, (min(limits), hard))
     except (ImportError, OSError, ValueError):
@@ -85,6 +87,7 @@ def main() -> None:
     """Answer each pickled question from stdin with the pickled rows, or the error, on stdout."""
     _end_with_parent(int(sys.argv[1]))
     _bound_memory()
+    # If the engine stops, the last line of stderr is taken for the reason.
     kglite.set_query_warning_policy("silent")
     views = ViewCache()
     while True:

@@ -83,6 +83,7 @@ def _read_application_id(path: str) -> int:
 
     It is read through SQLite: if the file were opened and closed here, POSIX would drop the locks
     that other connections of this process hold (sqlite.org/howtocorrupt.html, section 2.2)."""
+    # `immutable`: without locks, and without a look at the log.
     url = Path(path).absolute().as_uri() + "?mode=ro&immutable=1"
     try:
         with closing(sqlite3.connect(url, uri=True)) as db:
@@ -97,6 +98,7 @@ def read_only_url(path: str) -> str:
     """A URL that opens the file for reading. Unless a log of changes is beside it, nothing is
     written, not even beside it."""
     url = Path(path).absolute().as_uri() + "?mode=ro"
+    # With a log, part of the content is in it: `immutable` would read the file without.
     return url if Path(f"{path}-wal").exists() else url + "&immutable=1"
 
 

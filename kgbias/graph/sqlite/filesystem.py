@@ -87,9 +87,11 @@ def _file_system_type(path: str) -> str:
     while not existing.exists():
         existing = existing.parent
     device = existing.stat().st_dev
+    # As /proc/self/mountinfo writes it (proc(5), field 3).
     device_number = f"{os.major(device)}:{os.minor(device)}"
     with Path("/proc/self/mountinfo").open("rb") as file:
         for line in file:
+            # The number of fields before the hyphen varies.
             mount_fields, _, type_fields = line.partition(b" - ")
             if mount_fields.split()[2].decode() == device_number:
                 return type_fields.split()[0].decode()

@@ -109,6 +109,7 @@ class SQLiteFindings(Database):
 
     def add_labels(self, labels: Sequence[Label]) -> None:
         ids = sorted({x.triple_id for x in labels})
+        # Nothing that follows from runs changes by labels, so nobody need read these again.
         with self._transaction(outside_runs=True):
             query = "SELECT id FROM triple WHERE id IN ({})"
             existing_ids = {id for (id,) in self._select_in(query, ids)}
@@ -265,6 +266,7 @@ class SQLiteFindings(Database):
     def item_scores(
         self, model: ModelInfo, settings: Settings, ids: Sequence[str]
     ) -> dict[str, ItemScore]:
+        # A list of any length as one parameter, for `json_each`.
         parameters = {"asked": model.configured_id(settings), "ids": canonical_json(list(ids))}
         return {
             row["id"]: self._record(ItemScore, row | {"item": self._record(BenchmarkItem, row)})
@@ -284,6 +286,7 @@ class SQLiteFindings(Database):
             self._db.execute("DELETE FROM near_duplicate WHERE run_id = ?", (run_id,))
             self._add_statements([end for x in links for end in x.ends])
             self._write_records("near_duplicate", links, "INSERT", run_id=run_id)
+            # By the schema, so that no table that refers to statements is forgotten.
             referenced_ids = " UNION ".join(
                 f'SELECT {r.column} FROM "{r.table}"'
                 for r in list_references()

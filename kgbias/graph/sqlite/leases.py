@@ -16,6 +16,7 @@ from kgbias.graph.leases import MAX_SILENT_SECONDS, Holder, hold_lease
 
 _HOLDER_FIELDS = {"host": str, "process": int, "machine": str, "started": str, "token": str}
 _MAX_LEASE_BYTES = 4096  # bytes of a file
+# O_EXCL: of several that create the file, one succeeds.
 _CREATE_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL
 
 
@@ -62,6 +63,7 @@ class FileLease:
         try:
             if self.holder() != expected:
                 return False
+            # A rename is all or nothing on every file system.
             self._claim.replace(self._path)
             return True
         finally:
@@ -73,6 +75,7 @@ class FileLease:
         if holder is None:
             return self.take(mine, None)
         if holder == mine:
+            # Written in place, with the same bytes: a reader never finds it empty.
             with suppress(OSError), self._path.open("r+b") as file:
                 file.write(_holder_bytes(mine))
         return holder == mine
@@ -101,6 +104,7 @@ def _read_holder(text: bytes) -> Holder:
         values = json.loads(text)
         if isinstance(values, dict) and {k: type(v) for k, v in values.items()} == _HOLDER_FIELDS:
             return Holder(**values)
+    # Its text is its token: it is seen to change, or not.
     return Holder("", 0, "", "", text.decode("utf-8", "replace"))
 
 

@@ -39,8 +39,8 @@ _MAX_ROUNDS = 10**6  # the most rounds of a crawl, or attempts at a prompt
 _COLUMNS_FROM_MINUS_ONE = ("number", "cluster", "community")  # -1: in none
 _JSON_COLUMNS = {"details", "keys"} | {  # columns of JSON
     p.name
-    for own in (*(n.properties for n in shape.NODES), *(e.properties for e in shape.EDGES))
-    for p in own
+    for element in (*shape.NODES, *shape.EDGES)
+    for p in element.properties
     if p.json or p.type in ("texts", "numbers")
 }
 _ROUNDING_TOLERANCE = 1e-6  # how far rounding may take a sum beyond the range of a measure
@@ -339,8 +339,10 @@ def _sound_condition(table: str, column: str, kind: str, full: bool) -> str:
         high = _MAX_ROUNDS if column in ("iteration", "attempt") else _MAX_COUNT
         test = f"typeof({name}) = 'integer' AND {name} BETWEEN {low} AND {high}"
     elif kind == "BLOB":
+        # Vectors: two bytes a number.
         test = f"typeof({name}) = 'blob' AND length({name}) % 2 = 0"
     else:
+        # 9e999 is infinite. A model may exclude a text: then its log-likelihood is -infinity.
         low_end = f"{name} > -9e999" if "likelihood" not in column else "TRUE"
         test = f"typeof({name}) = 'real' AND {name} < 9e999 AND {low_end}"
     return f"({test})" if full else f"{name} IS NULL OR ({test})"

@@ -382,11 +382,13 @@ def migrate(connection: sqlite3.Connection) -> None:
     """
     if user_version(connection) == latest_version():
         return
+    # The lock for writing comes before the version is read.
     connection.execute("BEGIN IMMEDIATE")
     try:
         for migration in MIGRATIONS[
             max(schema_version(connection) - _LAST_DEVELOPMENT_VERSION, 0) :
         ]:
+            # One by one: `executescript` would commit the transaction first.
             for statement in _split_statements(migration):
                 connection.execute(statement)
         connection.execute(f"PRAGMA user_version = {latest_version()}")
@@ -429,6 +431,7 @@ def schema_version(connection: sqlite3.Connection) -> int:
         raise StoreError(
             "the store does not state its version, and its tables match no version: restore a copy"
         )
+    # The tables of a version include those of earlier ones.
     return matching_versions[-1]
 
 
@@ -437,6 +440,7 @@ def read_columns(connection: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     columns_by_table: dict[str, tuple[str, ...]] = {}
     for table, column in connection.execute(
         "SELECT t.name, c.name FROM sqlite_master AS t, pragma_table_info(t.name) AS c "
+        # In LIKE, `_` stands for any character.
         "WHERE t.type = 'table' AND t.name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY t.name, c.cid"
     ):
         columns_by_table[table] = (*columns_by_table.get(table, ()), column)

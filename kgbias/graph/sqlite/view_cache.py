@@ -102,6 +102,7 @@ def _read_frame(database: Database, query: str, properties: Sequence[Property]) 
         elif p.type == "boolean":
             frame[p.name] = frame[p.name].astype("boolean")
         elif p.type == "integer":
+            # With a capital: pandas' integers that may be missing.
             frame[p.name] = frame[p.name].astype("Int64")
         elif p.type == "number":
             frame[p.name] = frame[p.name].astype("float64")
