@@ -17,10 +17,11 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from kgbias.associate import Association, AssociationTest, Statistics
 from kgbias.associate.grid import EmbeddingCache, PredictionCache
 from kgbias.associate.lpbs import lpbs
+from kgbias.associate.result import Association, Statistics
 from kgbias.associate.search import search_seat
+from kgbias.associate.sets import AssociationTest
 from kgbias.associate.weat import seat
 from kgbias.models.embed import Encoder, open_encoder
 from kgbias.models.predict import open_predictor

@@ -25,8 +25,8 @@ from typing import Any
 import numpy as np
 
 import kgbias
-from kgbias.associate import find_tests
 from kgbias.associate.result import Statistics
+from kgbias.associate.sets import find_tests
 from kgbias.associate.weat import weat
 from kgbias.compare.sofa import measure_rank_agreements
 from kgbias.crawl.config import CrawlConfig

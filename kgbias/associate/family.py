@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
@@ -30,10 +30,10 @@ from kgbias.associate.methods import (
     CONTEXT_PARAMETERS,
     METHODS,
     ModelSource,
-    Parameters,
     check_methods,
     run_method,
 )
+from kgbias.associate.options import Groups, Parameters
 from kgbias.associate.result import Association
 from kgbias.associate.sets import MIN_WORDS, AssociationTest, Tests, find_tests, parse_tests
 from kgbias.associate.weat import SetVectors, StaticSetVectors, TemplateSetVectors, WordVectors
@@ -64,7 +64,6 @@ _RESULT_COLUMNS = (
     "p_holm",
     "p_bh",
 )
-Groups = tuple[str, str] | Literal["all"]
 REGARD_ATTRIBUTES = "regard"
 
 
@@ -196,28 +195,6 @@ class Associations(Result):
         names = tuple(columns) or _RESULT_COLUMNS
         rows = [{name: row.get(name) for name in names} for row in build_records(self.results)]
         return Rows(rows, names, shown=_RESULT_COLUMNS)
-
-
-class AssociationOptions(Parameters, total=False):
-    """The options of association tests beside models, tests and methods; see `associate`."""
-
-    vectors: WordVectors | str | Path | VectorInput | None
-    vector_format: str
-    exact_case: bool
-    tests_file: str | Path | None
-    groups: Groups | None
-    attributes: str | None
-    topics: tuple[str, str] | None
-    targets: str | None
-    indicators: str | Path | None
-    every_group: bool
-    arm: str | None
-    as_published: bool
-    device: str
-    dtype: str
-    cache: bool
-    executor: str
-    processes: int | None
 
 
 def associate(

@@ -261,8 +261,8 @@ GridRow = dict[str, Any]
 
 @dataclass(frozen=True)
 class Grid:
-    """Which cells are wanted, and how each is computed: `parameters` are parameters of
-    `kgbias.associate.Parameters` (`samples`, `draws`, `seed`, `layer`, `most`, `window`)."""
+    """Which cells are wanted, and how each is computed: `parameters` are those of
+    `associate` (`samples`, `draws`, `seed`, `layer`, `most`, `window`)."""
 
     tests: tuple[AssociationTest, ...]
     cells: tuple[GridCell, ...]

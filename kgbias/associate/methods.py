@@ -11,11 +11,11 @@ To add a method, write a function and add a row to `METHODS` with what it takes.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from kgbias.associate.ceat import Variance, ceat
+from kgbias.associate.ceat import ceat
 from kgbias.associate.contexts import (
     ContextSource,
     CorpusContexts,
@@ -24,9 +24,9 @@ from kgbias.associate.contexts import (
     embed_contexts,
 )
 from kgbias.associate.corpus_pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measure_ratios
-from kgbias.associate.effect import DEFAULT_DRAWS, Array, SpreadKind, scale_to_unit
-from kgbias.associate.lpbs import Pooling, Predictor, WordChoice, lpbs
-from kgbias.associate.permutation import PermutationMethod, PValue, Tails
+from kgbias.associate.effect import DEFAULT_DRAWS, Array, scale_to_unit
+from kgbias.associate.lpbs import Predictor, lpbs
+from kgbias.associate.permutation import PValue
 from kgbias.associate.result import (
     Association,
     SetUsage,
@@ -231,48 +231,6 @@ def _bootstrap_interval(
 
 
 PredictorKind = Literal["auto", "masked", "causal"]
-
-
-class Parameters(TypedDict, total=False):
-    """How methods are run. A parameter that is not given takes the method's own default, or with
-    `published_statistics` that of the method's paper.
-
-    - Statistics (see `kgbias.associate.Statistics`): `spread`, `tails`, `how`, `samples`, `seed`;
-      not CEAT: `strict`; SEAT and LPBS: `unit`; scores: `bootstrap_draws`.
-    - SEAT and CEAT: `encoding`, how a text becomes a vector, and `layer`, the hidden layer it is
-      read from (0 is the input embeddings, -1 the last).
-    - SEAT: `search` takes the best of all layers, and for s-SEAT of all encodings, with a p-value
-      corrected for the search (see `kgbias.associate.search.search_seat`).
-    - All but WEAT: `contexts`, a corpus file with `most` contexts per word (LPBS: per target and
-      attribute, at most `apart` words from each other) and `window` words on either side; without
-      one, bleached templates. SEAT and CEAT also take a `ContextSource`, and CEAT `generate`, the
-      number of contexts per word that the model writes.
-    - CEAT and CEAT over LPBS: `draws`, `variance` (see `kgbias.associate.ceat.ceat`).
-    - LPBS: `words`, `pool` (see `kgbias.associate.lpbs.lpbs`), and `kind`, "masked" or "causal" to
-      insist on such a model.
-    """
-
-    spread: SpreadKind
-    tails: Tails
-    how: PermutationMethod
-    samples: int
-    seed: int
-    strict: bool
-    bootstrap_draws: int
-    unit: str
-    encoding: Encoding
-    layer: int
-    search: bool
-    contexts: Path | ContextSource
-    generate: int
-    most: int
-    window: int
-    apart: int
-    draws: int
-    variance: Variance
-    words: WordChoice
-    pool: Pooling
-    kind: PredictorKind
 
 
 @dataclass(frozen=True, slots=True)

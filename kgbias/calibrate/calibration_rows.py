@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from kgbias.compare import compare_samples
+from kgbias.compare.two_sample import compare_samples
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, TripleView
 from kgbias.measure.topics.shares import kl_divergence, relative_entropies

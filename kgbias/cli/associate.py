@@ -26,7 +26,7 @@ from kgbias.io.progress import show_progress
 from kgbias.stats.estimate import Estimate
 
 if TYPE_CHECKING:
-    from kgbias.associate import Associations
+    from kgbias.associate.family import Associations
     from kgbias.associate.graph import RegardAgreement
     from kgbias.associate.grid import GridCost, GridResult
 
@@ -295,7 +295,7 @@ def associate(
         if not grid:
             raise UsageError("--dry-run needs --grid")
         return _run_grid(options, outputs, store_url, run_name, cache, dry_run)
-    from kgbias.associate import associate as run_tests
+    from kgbias.associate.family import associate as run_tests
 
     if not options["vectors"] and not options["models"]:
         raise UsageError("say what to test: --vectors FILE or --model SPEC")

@@ -29,10 +29,11 @@ from kgbias.measures import get_measure
 from kgbias.study.comparison import comparison_records, group_test_record
 
 if TYPE_CHECKING:
-    from kgbias.compare import GroupTest, RunComparison
     from kgbias.compare.content_tests import DistinctiveFeature
+    from kgbias.compare.families import GroupTest
     from kgbias.compare.model_contrasts import ModelContrast
     from kgbias.compare.refusals import GroupRefusals
+    from kgbias.compare.run_pairs import RunComparison
     from kgbias.measure.figures import PromptTypeMean
     from kgbias.stats.variance import VarianceComponents
     from kgbias.study.comparison import Contrasts

@@ -25,7 +25,7 @@ from kgbias.io.text import spoken_name
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorer_agreement import format_kappa_interval
 from kgbias.measure.scorers import OFFLINE_SPEC
-from kgbias.measure.topics.model import ClusterSelection, EntropyForm, Outliers
+from kgbias.measure.topics.settings import ClusterSelection, EntropyForm, Outliers
 from kgbias.measure.topics.shares import (
     describe_stability,
     entropy_verdict,

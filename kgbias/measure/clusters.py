@@ -10,7 +10,8 @@ import numpy as np
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.measure.embedding import TextVectors, Vectors
-from kgbias.measure.topics.model import MIN_DISTINCT_VECTORS, TopicSettings, cluster_rows
+from kgbias.measure.topics.model import MIN_DISTINCT_VECTORS, cluster_rows
+from kgbias.measure.topics.settings import TopicSettings
 
 UMAP_DIMENSIONS = 15  # of UMAP, as in the paper
 _MIN_CLUSTER_SHARE, _MIN_CLUSTER_SIZE = (

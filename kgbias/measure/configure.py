@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from kgbias.errors import UsageError, no_such
 from kgbias.measure.scorers import OFFLINE_SPEC, check_measure
-from kgbias.measure.topics.model import ClusterSelection, EntropyForm, Outliers, TopicSettings
+from kgbias.measure.topics.settings import ClusterSelection, EntropyForm, Outliers, TopicSettings
 from kgbias.measures import MEASURES
 from kgbias.packs import PUBLISHED
 from kgbias.parallel import LOCAL_EXECUTOR, check_executor

@@ -26,8 +26,7 @@ from functools import partial
 
 import numpy as np
 
-from kgbias.compare import GroupTest, arm_samples
-from kgbias.compare.families import REST, SHOWN_RULE, testable_measures
+from kgbias.compare.families import REST, SHOWN_RULE, GroupTest, arm_samples, testable_measures
 from kgbias.graph.cross_mentions import explain_costly_measures
 from kgbias.graph.types import TopicModel
 from kgbias.io.columns import Column, Formatted

@@ -13,9 +13,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgbias.compare import GroupTest, OmnibusTest, run_arm_tests, run_omnibus_tests
 from kgbias.compare.content_tests import ContentTest, run_content_tests
-from kgbias.compare.families import correct_tests_by_labels, testable_measures
+from kgbias.compare.families import (
+    GroupTest,
+    OmnibusTest,
+    correct_tests_by_labels,
+    run_arm_tests,
+    run_omnibus_tests,
+    testable_measures,
+)
 from kgbias.compare.refusals import CategoryRefusals, measure_refusals
 from kgbias.compare.sofa import SofaComparison, compare_stored_sofa
 from kgbias.compare.variance_components import compute_variances

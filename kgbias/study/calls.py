@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import wraps
 from inspect import Parameter, Signature, signature
 from types import FunctionType
-from typing import Any, TypeVar, get_args, get_type_hints, is_typeddict
+from typing import Any, ForwardRef, TypeVar, get_args, is_typeddict
 
 from kgbias.errors import UsageError, no_such
 from kgbias.io.traces import restore_state
@@ -31,7 +31,11 @@ def public_call(function: Call) -> Call:
     parameters = spelt.parameters.values()
     takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
     names = [p.name for p in parameters if p.name != "self"]
-    positions = list(spelt.parameters)
+    positions = [
+        p.name
+        for p in parameters
+        if p.kind in (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+    ]
     annotations = {p.name: p.annotation for p in parameters}
 
     @wraps(function)
@@ -69,7 +73,14 @@ def _spelt(found: Signature) -> Signature:
             parameters.append(parameter)
             continue
         parameters += [
-            Parameter(name, Parameter.KEYWORD_ONLY, default=_LeftOut(), annotation=annotation)
-            for name, annotation in get_type_hints(of[0]).items()
+            Parameter(
+                name, Parameter.KEYWORD_ONLY, default=_LeftOut(), annotation=_unquoted(annotation)
+            )
+            for name, annotation in of[0].__annotations__.items()
         ]
     return found.replace(parameters=parameters)
+
+
+def _unquoted(annotation: Any) -> Any:
+    """An annotation in quotes as its text: what it names may be long to import."""
+    return annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else annotation

@@ -34,8 +34,9 @@ from kgbias.study.run import Run
 
 if TYPE_CHECKING:
     from kgbias.benchmark import BenchmarkCost, BenchmarkOutcome, Board
-    from kgbias.compare import GroupTest, RunComparison
+    from kgbias.compare.families import GroupTest
     from kgbias.compare.model_contrasts import ModelContrast, ModelRanking, ModelSamples
+    from kgbias.compare.run_pairs import RunComparison
     from kgbias.io.progress import Progress
     from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe.benchmarks import Benchmark, Sofa
@@ -176,7 +177,7 @@ class StudyComparison(StudyPart):
             >>> print(both["shared_groups"], both["statements_first"], both["statements_both"])
             1 5 1
         """
-        from kgbias.compare import compare_runs
+        from kgbias.compare.run_pairs import compare_runs
 
         if len(runs) < 2:
             raise UsageError("compare_runs takes two runs or more; of one: Run.compare_groups()")

@@ -27,8 +27,8 @@ from kgbias.study import records
 from kgbias.study.context import RunPart
 
 if TYPE_CHECKING:
-    from kgbias.compare import GroupTest
     from kgbias.compare.content_tests import DistinctiveFeature
+    from kgbias.compare.families import GroupTest
     from kgbias.compare.refusals import GroupRefusals
     from kgbias.measure.figures import PromptTypeMean
     from kgbias.measure.merge import MergeResult
@@ -155,7 +155,8 @@ class RunMeasuring(RunPart):
         from kgbias.measure.scorers._joint_scoring import reads_jointly
         from kgbias.measure.scoring import measure_run as measure_run
         from kgbias.measure.semantic_search import store_vectors
-        from kgbias.measure.topics import entropy_verdict, explain_unfit, measure_topics
+        from kgbias.measure.topics.run import measure_topics
+        from kgbias.measure.topics.shares import entropy_verdict, explain_unfit
 
         run = self.stored
         need_statements(self.stored)
@@ -350,8 +351,11 @@ class RunMeasuring(RunPart):
             mean regard at one mix of prompts: too few statements to tell Velmari people from
             Orunthi people
         """
-        from kgbias.compare import run_group_tests
-        from kgbias.compare.families import correct_tests_by_labels, testable_measures
+        from kgbias.compare.families import (
+            correct_tests_by_labels,
+            run_group_tests,
+            testable_measures,
+        )
         from kgbias.graph.cross_mentions import exclude_cross_mentions, explain_costly_measures
         from kgbias.graph.draws import Draws
         from kgbias.measure.ppi_figures import CorrectedDifferences
@@ -451,7 +455,7 @@ class RunMeasuring(RunPart):
             correction: as for `compare_groups`.
             leaving: which statements count, as for `counted_statements`, in all arms.
         """
-        from kgbias.compare import run_arm_tests
+        from kgbias.compare.families import run_arm_tests
         from kgbias.graph.draws import Draws
 
         category = {g.id: g.category for g in self._record.groups}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
 
-from kgbias.associate.family import AssociationOptions
+from kgbias.associate.options import AssociationOptions
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
@@ -35,7 +35,7 @@ from kgbias.study.opening import (
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
-    from kgbias.associate import Associations
+    from kgbias.associate.family import Associations
     from kgbias.associate.grid import GridCost, GridResult
     from kgbias.associate.sets import Tests
     from kgbias.compare.sofa import SofaComparison
@@ -450,7 +450,7 @@ class StudyModelTests(StudyPart):
             methods: the methods.
             options: all but those about a run's groups and topics.
         """
-        from kgbias.associate import associate
+        from kgbias.associate.family import associate
 
         with self.working() as progress:
             return associate(

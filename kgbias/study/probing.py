@@ -7,7 +7,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
-from kgbias.associate.family import AssociationOptions
+from kgbias.associate.options import AssociationOptions
 from kgbias.errors import DataError, StoreError, UsageError
 from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import StoredRun
@@ -48,7 +48,7 @@ from kgbias.study.opening import (
 )
 
 if TYPE_CHECKING:
-    from kgbias.associate import Associations
+    from kgbias.associate.family import Associations
     from kgbias.associate.sets import Tests
     from kgbias.evidence import Evidence, EvidenceTable, GroupAgreement, ProbeSettings, Replication
     from kgbias.evidence.probe_plan import EvidencePrice
@@ -213,13 +213,14 @@ class RunProbing(RunPart):
                 `kgbias.AssociationTest`, or a dict of four lists of words (two of targets, two of
                 attributes), by x, y, a and b or by their concepts.
             methods: the methods (default: w-seat, or weat for `vectors`).
-            options: those of `kgbias.associate.associate`, including `vectors` (a file of word
-                vectors, a dict of words to vectors, words and a matrix, or gensim's KeyedVectors),
+            options: those of `kgbias.associate.family.associate`, including `vectors` (a file of
+                word vectors, a dict of words to vectors, words and a matrix, or gensim's
+                KeyedVectors),
                 `groups` (two groups of the run, or "all" pairs), `every_group`,
                 `attributes` (what groups are tested on), `topics` (two topics instead),
                 `indicators` (a file of words that stand for groups).
         """
-        from kgbias.associate import associate
+        from kgbias.associate.family import associate
 
         with self._context.working() as progress:
             return associate(

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from kgbias.compare.refusals import list_retries
 from kgbias.graph.cross_mentions import MentionIndex
 from kgbias.graph.labels import Label
 from kgbias.graph.selection import TRIPLE_COLUMNS, SelectedStatements, Selection, score_column
@@ -586,6 +585,8 @@ class GroupCost:
 
 def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
     """The cost of a run's answers, by group and in all."""
+    from kgbias.compare.refusals import list_retries
+
     keys: dict[str, set[str]] = {group.name: set() for group in run.groups}
     names = {group.id: group.name for group in run.groups}
     generations = list(run.generations())

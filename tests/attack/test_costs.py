@@ -169,7 +169,7 @@ def test_a_figure_of_counts_is_the_figure_of_repeated_rows(
 def test_tests_of_counts_are_those_of_scipy() -> None:
     from scipy.stats import ks_2samp, mannwhitneyu
 
-    from kgbias.compare import compare_samples
+    from kgbias.compare.two_sample import compare_samples
     from kgbias.stats.inference import Sample
 
     rng = np.random.default_rng(16)

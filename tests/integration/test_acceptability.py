@@ -12,7 +12,7 @@ from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Scorer, load_scorer
 from kgbias.measure.scorers._offline import OfflineScorer, shipped_weights
 from kgbias.measure.scoring import measure_run
-from kgbias.measure.topics import measure_topics
+from kgbias.measure.topics.run import measure_topics
 from kgbias.models.base import ModelInfo
 from tests.conftest import require_modules
 from training.scorers import acceptability_card, evaluation

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from kgbias.associate import AssociationTest, WordSet
 from kgbias.associate.grid import (
     METHODS,
     TESTS,
@@ -21,7 +20,7 @@ from kgbias.associate.grid import (
     run_grid,
 )
 from kgbias.associate.grid import find_grid_tests as named_tests
-from kgbias.associate.sets import SentenceFrames
+from kgbias.associate.sets import AssociationTest, SentenceFrames, WordSet
 from kgbias.associate.weat import seat
 from kgbias.cli import cli
 from kgbias.errors import UsageError

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from kgbias.associate import METHODS, associate
-from kgbias.associate.methods import SCORES
+from kgbias.associate.family import associate
+from kgbias.associate.methods import METHODS, SCORES
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun

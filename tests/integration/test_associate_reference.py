@@ -5,13 +5,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgbias.associate import AssociationTest, WordSet
 from kgbias.associate.ceat import ceat
 from kgbias.associate.contexts import TemplateContexts, embed_contexts
 from kgbias.associate.grid import EmbeddingCache, PredictionCache
 from kgbias.associate.lpbs import lpbs
 from kgbias.associate.result import Statistics
 from kgbias.associate.search import search_seat
+from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.associate.weat import SeatMethod, seat
 from kgbias.models.embed import open_encoder
 from kgbias.models.predict import open_predictor

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgbias.compare import TwoSampleTest, compare_samples
+from kgbias.compare.two_sample import TwoSampleTest, compare_samples
 from kgbias.crawl.config import ARMS, CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds

@@ -24,9 +24,10 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import load_scorer
-from kgbias.measure.topics import TopicSettings, measure_topics
 from kgbias.measure.topics import model as lemmas
 from kgbias.measure.topics.model import cluster_rows, fit_topics, lemmatise
+from kgbias.measure.topics.run import measure_topics
+from kgbias.measure.topics.settings import TopicSettings
 from kgbias.models import english
 from kgbias.models.base import ModelInfo
 from tests.conftest import require_modules, sweep_params
@@ -257,7 +258,8 @@ def test_what_topics_compile_is_kept_for_the_next_process() -> None:
 def test_topics_leave_torch_its_threads() -> None:
     said = (
         "import numpy as np, torch\n"
-        "from kgbias.measure.topics.model import TopicSettings, cluster_rows\n"
+        "from kgbias.measure.topics.model import cluster_rows\n"
+        "from kgbias.measure.topics.settings import TopicSettings\n"
         "torch.set_num_threads(1)\n"
         "cluster_rows(np.random.default_rng(0).normal(size=(40, 8)), 5, 0, TopicSettings())\n"
         "print(torch.get_num_threads())"

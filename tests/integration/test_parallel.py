@@ -11,7 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.associate import AssociationTest, WordSet, associate
+from kgbias.associate.family import associate
+from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.cli import cli
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore

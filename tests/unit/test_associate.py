@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from kgbias.associate import find_tests, published_statistics, read_tests
 from kgbias.associate.contexts import CorpusContexts
-from kgbias.associate.result import Statistics
-from kgbias.associate.sets import fill_slot, published_tests, slot_templates
+from kgbias.associate.result import Statistics, published_statistics
+from kgbias.associate.sets import fill_slot, find_tests, published_tests, read_tests, slot_templates
 from kgbias.associate.weat import weat
 from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, UsageError

@@ -7,7 +7,6 @@ from hashlib import sha256
 import numpy as np
 import pytest
 
-from kgbias.associate import AssociationTest, WordSet
 from kgbias.associate.ceat import (
     Contexts,
     _choose_rows,
@@ -20,6 +19,7 @@ from kgbias.associate.ceat import (
 from kgbias.associate.effect import effect_size
 from kgbias.associate.lpbs import lpbs, pool_biases
 from kgbias.associate.result import Statistics, published_statistics
+from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.associate.weat import fill_slot_templates, seat
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from kgbias.associate import AssociationTest, WordSet, associate
+from kgbias.associate.family import associate
 from kgbias.associate.method_agreement import measure_agreements
+from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.cli import cli
 from kgbias.errors import KgbiasError, UsageError
 from kgbias.models.base import ModelInfo

@@ -7,8 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kgbias.associate import AssociationTest, WordSet, associate
+from kgbias.associate.family import associate
 from kgbias.associate.methods import SCORES, ect, mac, ripa, rnd, rnsb, score_vectors
+from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import VectorLookup, load_vectors

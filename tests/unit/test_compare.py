@@ -12,15 +12,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from kgbias.cli import cli
-from kgbias.compare import (
-    compare_runs,
-    compare_samples,
-    families,
-    measure_rank_agreement,
-    run_arm_tests,
-    run_group_tests,
-)
-from kgbias.compare.families import REST
+from kgbias.compare import families
+from kgbias.compare.families import REST, run_arm_tests, run_group_tests
+from kgbias.compare.run_pairs import compare_runs, measure_rank_agreement
+from kgbias.compare.two_sample import compare_samples
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore

@@ -23,7 +23,6 @@ from kgbias.graph.types import (
 from kgbias.measure.embedding import Vectors
 from kgbias.measure.topics import model as model_module
 from kgbias.measure.topics.model import (
-    TopicSettings,
     fit_topics,
     kept_pair_shares,
     mean_adjusted_rand,
@@ -32,6 +31,7 @@ from kgbias.measure.topics.model import (
     topic_overlaps,
 )
 from kgbias.measure.topics.run import ENTROPY_MEASURE, PUBLISHED_MEASURE, entropy_figures
+from kgbias.measure.topics.settings import TopicSettings
 from kgbias.measure.topics.shares import (
     describe_stability,
     explain_unfit,

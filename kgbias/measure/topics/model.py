@@ -32,13 +32,19 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from itertools import combinations
 from math import log
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.measure.embedding import TextVectors, Vectors
+from kgbias.measure.topics.settings import (
+    MIN_CLUSTER_SIZE,
+    SEED_COUNT,
+    STATEMENTS_PER_MIN_SIZE,
+    TopicSettings,
+)
 from kgbias.models import english
 from kgbias.parallel.local import keeping_threads
 
@@ -94,7 +100,6 @@ def _pipeline() -> tuple[Any, str]:
     return pipeline, ""
 
 
-SEED_COUNT = 5
 TopicLabels = NDArray[np.int64]  # the topic of each document, -1 for none
 
 
@@ -214,55 +219,9 @@ def _npmi(first_count: int, second_count: int, joint_count: int, documents: int)
     )
 
 
-Outliers = Literal["assign", "keep"]
-ClusterSelection = Literal["leaf", "eom"]
-EntropyForm = Literal["divergence", "as_published"]
 MIN_DISTINCT_VECTORS = 20  # distinct vectors; with fewer, there is nothing to cluster
-_MIN_CLUSTER_SIZE = 5
-_STATEMENTS_PER_MIN_SIZE = 40  # Salinas et al. 2023, section 5.4
 _NUMBA_CONFIG = ".numba_config.yaml"  # read from the current folder, which may be a stranger's
 _UMAP_DIMENSIONS, _UMAP_NEIGHBOURS = 5, 15  # of UMAP, BERTopic's own
-
-
-@dataclass(frozen=True)
-class TopicSettings:
-    """How topics are found.
-
-    Attributes:
-        embedding: what the documents are embedded in (`kgbias.measure.embedding.load_vectors`).
-        min_topic_size: HDBSCAN's min_cluster_size, the fewest distinct statements that make a
-            topic. None: the number of statements, each as often as it was said, divided by 40 as
-            in Salinas et al. 2023, and at least 5.
-        outliers: what happens to statements that HDBSCAN puts in no cluster: "keep" leaves them
-            without a topic, "assign" gives each to the topic with the nearest centre.
-        clusters: which clusters of its tree HDBSCAN takes: "leaf", the smallest ones, or "eom",
-            those that persist longest (its default and BERTopic's), which on statements often
-            makes one cluster of most of them.
-        seed: of UMAP. Four more seeds follow it, to see whether the topics come up again.
-        words: how many words describe a topic.
-        entropy: the form of relative entropy in tables and figures: "divergence", withheld if the
-            topics do not support it, or "as_published", Eq. 1 as printed.
-    """
-
-    embedding: str = "minilm"
-    min_topic_size: int | None = None
-    outliers: Outliers = "keep"
-    clusters: ClusterSelection = "leaf"
-    seed: int = 0
-    words: int = 10
-    entropy: EntropyForm = "divergence"
-
-    def __post_init__(self) -> None:
-        if self.min_topic_size is not None and self.min_topic_size < 2:
-            raise UsageError("`min_topic_size` must be at least 2")
-        if self.words < 1:
-            raise UsageError("`words` must be at least 1")
-        if not 0 <= self.seed <= 2**32 - SEED_COUNT:
-            raise UsageError(f"the seed of the topics must lie between 0 and 2^32 - {SEED_COUNT}")
-
-    def min_topic_statements(self, statements: int) -> int:
-        """The fewest distinct statements that make a topic, among this many statements."""
-        return self.min_topic_size or max(_MIN_CLUSTER_SIZE, statements // _STATEMENTS_PER_MIN_SIZE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,8 +316,8 @@ def fit_topics(
         "empty": len(documents) - len(texts),
         "distinct": distinct,
         "min_cluster_size": size,
-        "min_cluster_size_rule": f"statements / {_STATEMENTS_PER_MIN_SIZE}, at least "
-        f"{_MIN_CLUSTER_SIZE}"
+        "min_cluster_size_rule": f"statements / {STATEMENTS_PER_MIN_SIZE}, at least "
+        f"{MIN_CLUSTER_SIZE}"
         if settings.min_topic_size is None
         else "given",
         "cluster_selection": settings.clusters,

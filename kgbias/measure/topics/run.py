@@ -12,7 +12,8 @@ from kgbias.graph.types import GroupScore, Run, Topic, TopicAssignment, TopicMod
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.scorers import require_english
-from kgbias.measure.topics.model import FOLD_COUNT, SEED_COUNT, TopicSettings, fit_topics, lemmatise
+from kgbias.measure.topics.model import FOLD_COUNT, fit_topics, lemmatise
+from kgbias.measure.topics.settings import SEED_COUNT, TopicSettings
 from kgbias.measure.topics.shares import explain_unfit, relative_entropies, topic_shares
 from kgbias.measures import WITHHELD_PREFIX
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample
