@@ -82,21 +82,17 @@ def check_options(options: Mapping[str, Any], *option_types: type) -> dict[str, 
         if name not in known_options:
             raise UsageError(no_such("option", name, known_options))
         value = python_number(value)
-        if value is not None:
-            check_plain_value(name, value, known_options[name])
+        check_plain_value(name, value, known_options[name])
         checked[name] = value
     return checked
 
 
 def check_plain_value(name: str, value: Any, annotation: Any) -> None:
     """Raise UsageError for a value that is not the text, number or path that the parameter's
-    annotation asks for; other annotations are not looked at."""
-    if get_origin(annotation) not in (None, Union, UnionType):
+    annotation asks for; other annotations are not looked at. None stands for the default."""
+    if value is None or get_origin(annotation) not in (None, Union, UnionType):
         return
-    types = set(get_args(annotation) or (annotation,))
-    if value is None and type(None) in types:
-        return
-    types -= {type(None)}
+    types = set(get_args(annotation) or (annotation,)) - {type(None)}
     if not types <= _PLAIN_TYPES.keys() or any(fits_annotation(value, each) for each in types):
         return
     if Path in types and isinstance(value, os.PathLike):
