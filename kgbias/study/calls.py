@@ -60,6 +60,7 @@ class PublicCalls:
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         for name, value in list(vars(cls).items()):
+            # `working` returns before the work it is for, and a public call undoes its traces then.
             if isinstance(value, FunctionType) and not name.startswith("_") and name != "working":
                 setattr(cls, name, public_call(value))
 

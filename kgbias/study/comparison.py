@@ -368,14 +368,12 @@ class StudyComparison(StudyPart):
         from kgbias.models.spec import is_on_server, resolve
 
         specs, tasks = _check_specs(models), _read_tasks(self._context, benchmarks)
-        infos = [
-            s.info
-            if not isinstance(s, str)
-            else ModelInfo(s)
-            if is_on_server(s)
-            else resolve(s).info
-            for s in specs
-        ]
+        infos = []
+        for spec in specs:
+            if not isinstance(spec, str):
+                infos.append(spec.info)
+            else:
+                infos.append(ModelInfo(spec) if is_on_server(spec) else resolve(spec).info)
         return Rows(
             [
                 estimate_benchmark_cost(info, task, self._context.existing_store)
@@ -423,6 +421,7 @@ class StudyComparison(StudyPart):
             if Path(explorer).resolve() == path.resolve():
                 raise UsageError("the report and the explorer need two different files")
             self.explore(runs, explorer, **selection)
+            # Relative, so that both pages can be moved together.
             relative = os.path.relpath(Path(explorer).resolve(), path.resolve().parent)
             explorer_link = quote(Path(relative).as_posix())
         with self.working(whole=True) as progress:

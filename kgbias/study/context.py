@@ -67,6 +67,7 @@ class Context:
             )
         store = str(store)
         self.url = store if "://" in store else str(Path(store).expanduser())
+        # What is there is opened now: a file that is no store is refused at the start.
         if "://" in self.url or Path(self.url).exists():
             self._open(create=True)
 
@@ -82,6 +83,7 @@ class Context:
     def _open(self, *, create: bool) -> Store:
         if self.closed:
             raise StoreError(f"the study {self.url} is closed")
+        # A connection to SQLite belongs to the thread that opened it.
         if "://" not in self.url and get_ident() != self._thread:
             raise StoreError(
                 f"the study {self.url} was opened in another thread: open it in this one too, with "
@@ -124,6 +126,7 @@ class Context:
         """Show a method's progress as the study was opened to (`kgbias.io.progress`), and that of a
         method inside it in the same place."""
         if self._current_progress is not None:
+            # A method that another one calls shows its work in the same place.
             yield self._current_progress
             return
         with show_progress(self._progress, all_or_nothing=whole) as progress:

@@ -91,6 +91,7 @@ def as_text_scorer(model: Any, known_models: Iterable[ModelInfo] = ()) -> Any:
             f"a {type(model).__name__} gives no log-probabilities: name a spec, or hand over a "
             "transformers model with its tokenizer"
         )
+    # It has no name, but the same weights have the same revision: the store may know them.
     for info in known_models:
         if info.revision == opened.info.revision:
             opened.info = info
@@ -179,10 +180,8 @@ def settle_form(
     return form
 
 
-_SERVER_FORMS: Mapping[str, PromptForm] = {
-    "chat": "chat",
-    "json": "chat",
-}  # profiles as JSON are messages
+# Profiles as JSON are asked for by messages.
+_SERVER_FORMS: Mapping[str, PromptForm] = {"chat": "chat", "json": "chat"}
 
 
 def open_spread_scorer(
@@ -249,6 +248,7 @@ def output_paths(
     for model in models:
         spec = model_name(model)
         file_stem = re.sub(r"[^\w.-]+", "-", spec).strip("-.") or "model"
+        # Specs that differ in marks alone have one stem: the next ones get a number.
         names = (file_stem, *(f"{file_stem}-{n}" for n in range(2, len(models) + 1)))
         paths.append(
             next(
@@ -273,6 +273,7 @@ def iter_scorers(
     from kgbias.models.load import unload
     from kgbias.models.spec import parse_spec
 
+    # A wrong spec is found before the models in front of it are loaded.
     for model in models if len(models) > 1 else ():
         if isinstance(model, str):
             parse_spec(model)
@@ -327,6 +328,7 @@ def load_gauge(config: "CrawlConfig") -> "Gauge | None":
             )
 
     def score(sentences: Sequence[str]) -> list[Score | None]:
+        # The last judges acceptability; it is also the first if that is the measure.
         scores, sense = scorers[0].score(sentences), scorers[-1].score(sentences)
         return [
             Score("", own.value, own.label) if own and s and s.value >= MIN_ACCEPTABILITY else None

@@ -234,6 +234,7 @@ def fit_sizes(
     Raises UsageError, with the number of minutes needed, if the smallest crawl takes longer.
     """
     seconds_left = 60 * minutes - seconds - PAGE_SECONDS
+    # Half for the answers, half for what is asked about them.
     share = seconds_left / 2
 
     def seconds_for(samples: int, rounds: int) -> float:
@@ -280,10 +281,12 @@ def seconds_per_answer(store: Store | None, model: str) -> float | None:
     may have found theirs in the log. None if the store has no crawl of it."""
     model_name = loadable_spec(model)
     durations = [
-        s.seconds / kept
-        for s in (() if store is None else store.summaries())
-        if s.run.kind == "crawl" and s.run.model.name == model_name and s.seconds
-        if (kept := s.statements)
+        summary.seconds / summary.statements
+        for summary in (() if store is None else store.summaries())
+        if summary.run.kind == "crawl"
+        and summary.run.model.name == model_name
+        and summary.seconds
+        and summary.statements
     ]
     return max(durations, default=None)
 
@@ -294,12 +297,12 @@ def seconds_per_stored_probe(store: Store | None, model: str) -> float | None:
     if store is None:
         return None
     model_name = loadable_spec(model)
-    durations = [
-        seconds
-        for s in store.summaries()
-        for b in store.belief_runs(s.run.id)
-        if b.model.name == model_name and (seconds := b.record.get("took", {}).get("seconds"))
-    ]
+    durations = []
+    for summary in store.summaries():
+        for belief_run in store.belief_runs(summary.run.id):
+            seconds = belief_run.record.get("took", {}).get("seconds")
+            if belief_run.model.name == model_name and seconds:
+                durations.append(seconds)
     return max(durations, default=None)
 
 
@@ -350,7 +353,7 @@ def _ask_choices(run: Run, model: str, limits: Mapping[str, Any]) -> str:
         requests_per_statement = run.price_choices(model, sample=1).requests
         most = limits.get("sized", {}).get("choices", MAX_CHOICES)
         if "sized" in limits and most < requests_per_statement:
-            return f"{how} (for which these minutes are too few)"
+            return f"{left_out} (for which these minutes are too few)"
         run.choose(model, sample=max(1, most // max(1, requests_per_statement)), **choice_options)
     except (DataError, ModelError, UsageError) as error:
         return f"{left_out} ({error})"

@@ -491,6 +491,7 @@ def _run_steps(
 ) -> Iterator[Step]:
     """The steps on each run: measuring comes before probing and testing, writing last."""
     kinds = _usable_kinds(data)
+    # Steps that no run of the file fits are refused before anything is asked.
     for name, run_kind in kinds.items():
         findings = run_kind.findings
         if findings in data:
@@ -508,6 +509,7 @@ def _run_steps(
     for run in runs:
         run_model = str(run.options["model"]) if run.kind != "import" else ""
         folder = output / _plain_name(run.run)
+        # What only runs of a method have.
         made_by = kinds.get(_run_kind(run))
         if made_by is not None and made_by.findings in data:
             options = resolve_paths(path, data[made_by.findings])
@@ -519,6 +521,7 @@ def _run_steps(
             check_entry(path, "[measure]", data["measure"], parameters_of(Run.measure))
             _check_measure(path, data["measure"])
             yield Step("measure", run.run, data["measure"])
+        # What is asked about a run's statements.
         asking: tuple[tuple[str, Method, str], ...] = (
             ("probe", Run.probe, "model"),
             ("choose", Run.choose, "model"),
@@ -547,6 +550,7 @@ def _run_steps(
                     path, "evidence", options.pop("path", "evidence.csv")
                 )
                 yield Step("evidence", run.run, options, file)
+        # What is written about it.
         writing: tuple[tuple[str, Method, str], ...] = (
             ("report", Run.report, "report.html"),
             ("figures", Run.figures, "figures"),
@@ -575,13 +579,8 @@ def _run_steps(
                 yield Step("export", run.run, options, file)
 
 
-_STEPS_OF_LISTED_RUNS = (
-    "probe",
-    "choose",
-    "associate",
-    "evidence",
-    "export",
-)  # about the runs that they name
+# Steps about the runs that they name.
+_STEPS_OF_LISTED_RUNS = ("probe", "choose", "associate", "evidence", "export")
 _NEED_STATEMENTS = ("measure", *_STEPS_OF_LISTED_RUNS, "report", "figures")
 
 
@@ -670,6 +669,7 @@ def carry_out(plan: Plan, progress: Progress | bool | None, keep_going: bool) ->
                 display.note(f"{number}/{len(plan.steps)}: {step}")
             try:
                 _action_of(step)(study, step)
+            # A KgbiasError too, but it ends the plan and not the step.
             except Interrupted:
                 raise
             except KgbiasError as error:

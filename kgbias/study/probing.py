@@ -637,9 +637,8 @@ def _plan_questions(
     indicators = read_indicators(Path(declared) if declared else None)
     all_names = {g.id: group_names(g, indicators) for g in run.groups}
     names = {id: own for id, own in all_names.items() if len(own) >= MIN_NAMES}
-    is_served = spec.partition(":")[0] in KINDS and is_on_server(
-        spec
-    )  # an open model may have any name
+    # An open model may have any name, which is no spec.
+    is_served = spec.partition(":")[0] in KINDS and is_on_server(spec)
     default_form: PromptForm = "chat" if is_served else "completion"
     form = form_for(spec, options.pop("form", None))
     config = configure_choice(run, form=form or default_form, **options)
@@ -669,6 +668,7 @@ def _probe_recorded(
     from kgbias.evidence.stereotype_matching import list_recorded_statements
 
     statements = list_recorded_statements(run, recorded, indicators)
+    # Statements that were given are probed however few the probes: one leaves the run's own out.
     recorded_only = ProbeSettings(probes=1, statements=statements)
     plans, carriers = plan_belief_run(
         run, recorded_only, indicators=indicators, selection=selection

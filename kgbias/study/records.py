@@ -129,7 +129,9 @@ class Figure(Estimate):
             return ""
         widest = max(abs(self.low), abs(self.high), abs(self.value)) or 1.0
         low, value, high = (
-            _WIDTH_PX / 2 * (1 + x / widest * 0.94) for x in (self.low, self.value, self.high)
+            # 0.94 leaves room for the dot at either end.
+            _WIDTH_PX / 2 * (1 + x / widest * 0.94)
+            for x in (self.low, self.value, self.high)
         )
         return (
             f' <svg width="{_WIDTH_PX}" height="14" role="img" aria-label="interval" '
@@ -334,16 +336,15 @@ def _figure_columns(measure: str, *, has_withheld: bool) -> list[Column]:
 
 def figure_of(score: GroupScore, group: str) -> Figure:
     """A stored figure, for the group of this name."""
-    stored = score
     return Figure(
-        stored.value,
-        stored.low,
-        stored.high,
-        stored.n,
+        score.value,
+        score.low,
+        score.high,
+        score.n,
         group,
-        stored.measure,
-        stored.method,
-        stored.arm,
+        score.measure,
+        score.method,
+        score.arm,
     )
 
 
@@ -626,6 +627,7 @@ def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
 
 def _cost(answer: Answer, prices: Prices) -> float:
     """What an answer cost, at batch prices if it came in a batch, else at direct ones."""
+    # The text first: to parse the details of every answer takes long, and few are of a batch.
     batch = '"batch"' in answer.details and "batch" in json.loads(answer.details)
     at = prices if batch or prices.directly is None else prices.directly
     return at.cost_of(answer.prompt_tokens, answer.completion_tokens)

@@ -254,7 +254,9 @@ def _scorer_spec(metric: Metric) -> str | None:
         return "offline"
     if metric.scorer.startswith("axis:"):
         spec = metric.scorer.removeprefix("axis:")
-        return "minilm" if spec == _MINILM else spec if spec.startswith("hf:") else None
+        if spec == _MINILM:
+            return "minilm"
+        return spec if spec.startswith("hf:") else None
     revision, _, label = metric.version.partition(":")
     on_disk = " (" in metric.scorer  # of whoever published it (ModelInfo.public)
     if not metric.scorer.startswith("hf:") or on_disk or "=" in label:

@@ -124,8 +124,8 @@ class Review:
             g
             for g in self._run.generations()
             if g.outcome != "failed"
-            and g.strategy
-            != READING_STRATEGY  # what a model answered that read a story: no statement
+            # What a model answered that read a story is no statement.
+            and g.strategy != READING_STRATEGY
             and (g.triple is not None) == accepted
             and (not groups or g.group_id in groups)
             and (not reasons or reasons & {g.outcome, normalise(g.reason)})
@@ -203,6 +203,7 @@ class Review:
         total = 0
         with (
             replace_file(Path(path)) as partial,
+            # Without the mark at the beginning, Excel takes UTF-8 for something else.
             partial.open("w", encoding="utf-8-sig", newline="") as file,
         ):
             writer = csv.writer(file)

@@ -435,6 +435,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             model_options,
             folder.resolve(),
         )
+        # Nothing to do if neither the store nor the call has changed since the pages were written.
         cache = OutputCache(self._context.existing_store, model, *arguments)
         if cached := cache.load():
             run = self.run(cached["run"])
@@ -452,6 +453,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 "probes": sized["sized"].get("probes") or belief_options.get("probes")
             }
         device: Any = {k: v for k, v in options.items() if k == "device" and v}
+        # What it says.
         first_report = FirstReport(self._context, report, device)
         crawled: Any = self._crawl(model, name, None, model_name, options, first_report.write)
         run = crawled
@@ -462,6 +464,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 self._context.remark(line)
             raise ModelError(why)
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
+        # How it is judged, what is believed, and the pages of both.
         groups = run.measure(**device)
         as_given: Any = {**options, "form": call_options.get("form")}
         rows, left_out = find_beliefs(run, model, opening, belief_options, as_given)
