@@ -118,6 +118,7 @@ class Column:
             return self.joiner.join(self.text(Formatted(part, form)) for part in cell)
         if isinstance(cell, float) and math.isnan(cell):
             return self.missing
+        # True is an int, and would be written 1.
         if isinstance(cell, int | float) and not isinstance(cell, bool):
             return write_number(cell, form)
         return str(cell)
@@ -161,6 +162,7 @@ def _column_of(name: str, hint: Any) -> Column:
     if get_origin(hint) is Annotated:
         hint, *marks = get_args(hint)
         shown = next((mark for mark in marks if isinstance(mark, Shown)), shown)
+    # `float | None` is known by its parts, `float` by itself.
     kinds = [kind for kind in (*get_args(hint), hint) if isinstance(kind, type)]
     is_figure = any(issubclass(kind, HasInterval) for kind in kinds)
     form = shown.form

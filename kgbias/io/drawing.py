@@ -39,9 +39,9 @@ def figure_style() -> Iterator[None]:
         "ytick.color": INK_COLOR,
         "xtick.major.width": 0.6,
         "ytick.major.size": 0,
-        "svg.fonttype": "none",
-        "svg.hashsalt": "kgbias",
-        "pdf.fonttype": 42,
+        "svg.fonttype": "none",  # text stays text, which can be searched and copied
+        "svg.hashsalt": "kgbias",  # the same figure has the same ids, and so the same bytes
+        "pdf.fonttype": 42,  # TrueType: conferences refuse Type 3 fonts, matplotlib's default
     }
     with mpl.rc_context(), warnings.catch_warnings():
         mpl.rcdefaults()  # a matplotlibrc in the current folder could have LaTeX read the labels
@@ -71,6 +71,7 @@ def draw_estimates(
                 [estimate.low, estimate.high], [height, height], color=INK_COLOR, linewidth=0.9
             )
         axes.plot([estimate.value], [height], "o", color=POSITIVE_COLOR, markersize=4)
+    # Axes of the caller may still parse mathematics between dollars.
     axes.set_yticks(list(heights), [name.replace("$", r"\$") for name, _ in estimates])
     axes.set_ylim(-0.6, max(len(estimates), 2) - 0.4)
     axes.set_xlabel(label)

@@ -49,6 +49,7 @@ def replace_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
                 number = open_file(path)
                 with (
                     partial.open("rb") as source,
+                    # A copy of the number: closing it leaves stdout open.
                     path.open("wb") if number is None else os.fdopen(os.dup(number), "wb") as sink,
                 ):
                     shutil.copyfileobj(source, sink)
@@ -60,6 +61,7 @@ def replace_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
             raise DataError(f"cannot write {path}: there is no folder {missing}")
         if (store := _store_of(target)) is not None:
             raise DataError(f"cannot write {path}: it is a part of {store.name}; name another file")
+        # In the same folder: between file systems, a rename would be a copy.
         partial = target.with_name(f"{_temporary_name()}{suffix}")
         try:
             yield partial
@@ -84,6 +86,7 @@ def replace_folder(path: Path) -> Iterator[Path]:
     Raises DataError if something cannot be written, or a file would replace a folder or a device.
     """
     with _as_data_error(path):
+        # The innermost first, which is how they can be removed.
         created_folders = [folder for folder in path.parents if not folder.exists()]
         path.parent.mkdir(parents=True, exist_ok=True)
         target = Path(os.path.realpath(path))
@@ -121,6 +124,7 @@ def _move_files(source: Path, destination: Path) -> None:
         if not file.is_dir()
     ]
     for _, target in moves:
+        # All are looked at before one is moved: it is all or none.
         if target.is_dir() or is_special(target):
             raise DataError(f"cannot write {target}: it is not a file")
     for file, target in moves:

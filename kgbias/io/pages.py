@@ -46,5 +46,6 @@ def fill_template(template: str, **values: Any) -> str:
 
 def script_policy(*scripts: str) -> str:
     """The source list of a content security policy that lets only these inline scripts run."""
+    # A browser runs an inline script only if its hash is in the policy (CSP level 2).
     digests = (base64.b64encode(sha256(script.encode("utf-8")).digest()) for script in scripts)
     return " ".join(f"'sha256-{digest.decode()}'" for digest in digests)

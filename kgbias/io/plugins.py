@@ -224,6 +224,7 @@ class PluginTable(MutableMapping[str, T]):
             return load()
         except KgbiasError:
             raise
+        # A module may call `sys.exit` when it is imported.
         except (Exception, SystemExit) as error:
             error_type = type(error).__name__
             message = first_line(error)

@@ -30,6 +30,7 @@ _PART = 1 << 20  # bytes at once
 
 def read_error(path: Path, error: OSError) -> DataError:
     """The error for a file that the system does not let us read."""
+    # A `Path` makes one slash of the two.
     is_address = path.parts[:1] in (("http:",), ("https:",))
     advice = "; an address is not fetched: download it first, and name the file" * is_address
     return DataError(f"cannot read {path}: {error.strerror or error}{advice}")
@@ -144,6 +145,7 @@ def decode_text(data: bytes, path: Path) -> str:
             continue
         if "\0" not in text:
             return text
+        # No text has zeros, but UTF-16 without its mark would be read as one with many.
         place = data.index(b"\0")
         wrong = UnicodeDecodeError(encoding, data, place, place + 1, "no text has it")
     raise not_text_error(path, wrong, data.count(b"\n", 0, wrong.start) + 1)
@@ -186,6 +188,7 @@ def parse_json(text: str, source: str) -> Any:
 def find_object(text: str) -> Any:
     """The first JSON object in a text, even inside a list."""
     starts = [position for position, character in enumerate(text) if character in "{["]
+    # Each try may go through the whole text.
     for start in starts[:_MAX_TRIED_BRACKETS]:
         try:
             value, _ = json.JSONDecoder().raw_decode(text, start)

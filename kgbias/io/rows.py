@@ -167,6 +167,7 @@ def _restore_rows(
     shown_names: frozenset[str] | None,
 ) -> Rows[Any]:
     """Rows that were pickled, whose cells are kept."""
+    # By identity: an item need not be hashable.
     cells_by_item = {id(item): row for item, row in zip(items, cells, strict=True)}
 
     def reader(place: int) -> Callable[[Any], Any]:

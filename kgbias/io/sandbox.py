@@ -50,6 +50,7 @@ class TemplateSandbox:
         self._lock = threading.Lock()
 
     def __del__(self) -> None:
+        # A forked child has the object too; the process is its parent's.
         if self._owner_pid == os.getpid():
             self._stop()
 
@@ -72,6 +73,7 @@ class TemplateSandbox:
                 self._process = self._start_process()
             except OSError as error:
                 return {"error": f"a process for it cannot be started ({error.strerror or error})"}
+            # What starting takes does not count as rendering: it says when it is ready.
             if self._exchange("") is None:
                 return {"error": f"the process for it ended at once: {self._explain_end()}"}
         reply = self._exchange(question)
@@ -192,4 +194,5 @@ def _limit_memory() -> None:
 def _set_alarm(seconds: int) -> None:
     """End in so many seconds, even if nobody is left to ask for it; 0 is never."""
     if hasattr(signal, "setitimer"):
+        # Nobody handles SIGALRM here: it ends the process, whatever Jinja is doing.
         signal.setitimer(signal.ITIMER_REAL, seconds)

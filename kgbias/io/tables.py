@@ -151,6 +151,7 @@ def refuse_other_formats(path: Path, data: bytes) -> None:
     """Raise DataError for what begins as no text and no table does."""
     start = data[:_HEAD_BYTES].lstrip()
     for magic, format_name in _OTHER_FORMATS.items():
+        # Markup may begin after white space.
         if data.startswith(magic) or (magic[:1] == b"<" and start.startswith(magic)):
             raise DataError(f"{path} is {format_name}, and no table: save the table as CSV or JSON")
     if data.startswith(_ARCHIVES) or data.startswith(_TAR_MAGIC, _TAR_MAGIC_PLACE):
@@ -181,6 +182,7 @@ def read_table(
     text = decode_text(data, path)
     _refuse_text(path, text)
     text, skipped_lines = _skip_comments(text)
+    # With line ends as they are: a cell may hold some.
     lines = io.StringIO(text, newline="")
     columns, rows = parse_table(lines, str(path), needed, find_delimiter(text, known), known)
     return columns, ((line + skipped_lines, row) for line, row in rows)
@@ -268,6 +270,7 @@ def parse_table(
 ) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
     """As `read_table`, for lines in memory."""
     csv.field_size_limit(MAX_CELL_CHARACTERS)
+    # People write "Women, Men" with a space, which a quotation mark may follow.
     reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
     try:
         header = canonical_names(next(reader, []), (*needed, *known))
@@ -699,6 +702,7 @@ def _parse_workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
         entries = zipfile.ZipFile(io.BytesIO(data)).infolist()
     except zipfile.BadZipFile as error:
         raise DataError(f"{path} is a damaged archive") from error
+    # Before anything is unpacked: a small archive may hold terabytes.
     if sum(entry.file_size for entry in entries) > MAX_FILE_BYTES:
         raise DataError(f"{path} is larger than {MAX_FILE_BYTES >> 30} GB when unpacked")
     if "xl/workbook.xml" not in [entry.filename for entry in entries]:
@@ -708,6 +712,7 @@ def _parse_workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
     except ModuleNotFoundError as error:
         raise MissingExtra("openpyxl", extra="excel") from error
     try:
+        # `data_only`: what the formulas gave when the workbook was saved.
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
         tables = {
             sheet.title: [list(line) for line in sheet.iter_rows(values_only=True)]
@@ -753,6 +758,7 @@ def parse_literal(cell: Any) -> Any:
         return cell
     if len(cell) > _MAX_LITERAL_CHARACTERS:
         return cell
+    # Python first: a list in single quotes is no JSON.
     for parse in (ast.literal_eval, json.loads):
         try:
             return parse(cell.strip())

@@ -66,6 +66,7 @@ def as_table_file(
         try:
             yield path
         except KgbiasError as error:
+            # Only messages about this file: the temporary path says nothing to anyone.
             if str(path) not in str(error) or type(error) is not DataError:
                 raise
             line = str(error).replace(f"{path} is JSON, but no", f"the {name} is no")
@@ -121,6 +122,7 @@ def _frame_rows(frame: Any) -> list[Mapping[Any, Any]] | None:
         return None
     if hasattr(frame, "collect") and hasattr(frame, "collect_schema"):  # a lazy frame of polars
         frame = frame.collect()
+    # What is like pandas comes last: others have `to_dict` and `columns` too.
     records: Any = None
     if hasattr(frame, "to_dicts"):  # polars
         records = frame.to_dicts()
@@ -154,6 +156,7 @@ def to_json_value(value: Any) -> Any:
     and None for a cell without a value. Raises DataError for what JSON does not have."""
     if value is None or isinstance(value, str | bool | int):
         return value
+    # pandas' NaT is a date that is not equal to itself.
     if isinstance(value, date | time) and value == value:
         return value.isoformat()
     if isinstance(value, Mapping):

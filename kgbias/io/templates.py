@@ -197,6 +197,7 @@ def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Prompt
         chat_stop=tuple(data.get("chat_stop", data["stop"])),
     )
     try:
+        # A faulty template shows now, and not after hours of a crawl.
         template.render("completion", **(values or {}))
         template.render("chat", **(values or {}))
     except DataError as error:

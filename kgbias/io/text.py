@@ -97,12 +97,15 @@ def format_number(value: float, form: str) -> str:
     if "z" in form:
         return f"{value:{form}}"
     sign, remainder = (form[0], form[1:]) if form[:1] in ("+", "-", " ") else ("", form)
+    # `z` (PEP 682) writes what rounds to -0.0 as 0.0.
     return f"{value:{sign}z{remainder}}"
 
 
 def format_p_value(p: float) -> str:
     """A p-value for display: "<0.0001", "0.0312", "1"."""
-    return "<0.0001" if p < 1e-4 else f"{p:.4f}" if p < 0.99995 else "1"
+    if p < 1e-4:
+        return "<0.0001"
+    return f"{p:.4f}" if p < 0.99995 else "1"  # what would be rounded to 1.0000
 
 
 def spoken_name(name: str) -> str:
@@ -165,6 +168,7 @@ def json_in_html(value: Any) -> str:
     """JSON that cannot end the script element it stands in, whatever text it holds. Raises
     ValueError for NaN."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    # The last two end a line in older JavaScript, but not in JSON.
     for character in "<>&\u2028\u2029":
         text = text.replace(character, f"\\u{ord(character):04x}")
     return text
@@ -187,6 +191,7 @@ def latex(text: str) -> str:
     a command nor end a row, and hyphens stay hyphens. Accented Latin letters become commands; other
     characters outside ASCII are shown by code point, since plain LaTeX has no glyphs for them.
     Words in other scripts stand beside their code points in a macro (`LATEX_SCRIPT`)."""
+    # Composed: `_latex_character` looks at one character with its accents.
     text = "".join(" " if c.isspace() else c for c in normalize("NFC", text))
     parts = _OTHER_SCRIPT.split(text)
     escaped = [
