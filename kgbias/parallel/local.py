@@ -75,6 +75,7 @@ class LocalExecutor:
                         remaining -= 1
                     while remaining and (number is None or not shared.results.empty()):
                         try:
+                            # Not for ever: of a process that ended, no result comes.
                             yield shared.results.get(timeout=0.2)
                             remaining -= 1
                         except queue.Empty:

@@ -214,6 +214,7 @@ class RayCluster:
             **needs,
             max_restarts=-1,
             max_task_retries=_MAX_WORKER_DEATHS,
+            # Ray's default fills one node before it uses the next.
             scheduling_strategy="SPREAD",
         )
         for _ in range(min(pieces, self._count_worker_slots(needs)) - len(self._workers)):
