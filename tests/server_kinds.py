@@ -261,6 +261,15 @@ def _think_unseen(body: Body, _: int) -> Fault:
     return chat_reply(None, finish="length", usage=usage)
 
 
+def _think_briefly(body: Body, _: int) -> Fault:
+    """A thought that leaves room for half the answer."""
+    text = f"<think>{MUSING}</think>{finish_sentence(body)}"
+    if token_limit(body) >= 1_000:
+        return chat_reply(text)
+    usage = {"prompt_tokens": 90, "completion_tokens": token_limit(body)}
+    return chat_reply(text[:-8], finish="length", usage=usage)
+
+
 def _in_envelope(body: Body, _: int) -> Fault:
     """Cloudflare's answer: OpenAI's, inside an object that says how it went."""
     if "messages" not in body:
@@ -502,6 +511,11 @@ SERVER_KINDS: Mapping[str, tuple[ServerKind, ...]] = {
         ServerKind("in empty tags", wrap_sentence("<think>\n\n</think>\n\n{S}"), INSIDE_READ),
         ServerKind(
             "in tags, cut at the limit", cut_text("<think>\n", "\n</think>\n\n"), ASKED_AGAIN
+        ),
+        ServerKind(
+            "in tags, with half an answer before the limit",
+            _chat_or_404(_think_briefly),
+            ASKED_AGAIN,
         ),
         ServerKind(
             "without any tag, cut at the limit", cut_text("", "\n</think>\n\n"), ASKED_AGAIN

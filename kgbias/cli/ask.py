@@ -111,14 +111,11 @@ def ask(
                 **device_option,
                 **selection,
             )
-        # While the store is open, so that a wrong value in it is put down to it.
-        data = answer.as_dict()
-        figures = [] if isinstance(answer, CypherAnswer) else _figures_of_groups(answer)
     if isinstance(answer, CypherAnswer):
         cypher_answer = answer
-        return Output(data, lambda: _print_cypher_answer(cypher_answer))
+        return Output(cypher_answer, lambda: _print_cypher_answer(cypher_answer))
     found = answer
-    return Output(data, lambda: _print_answer(found, figures))
+    return Output(found, lambda: _print_answer(found, _figures_of_groups(found)))
 
 
 def _figures_of_groups(answer: QuestionAnswer) -> list[list[FormattedFigure]]:

@@ -11,12 +11,14 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
 
 import click
 
+import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import SectionOption
 from kgbias.cli.settings import setting, settings
 from kgbias.cli.show import Output, print_output
 from kgbias.crawl.config import MAX_FAILED_SHARE
 from kgbias.errors import ModelError
+from kgbias.graph.sqlite.connection import WRONG_VALUE_ERRORS
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
 from kgbias.io.reading import assume_encoding
@@ -113,7 +115,13 @@ def json_option(function: FunctionT) -> FunctionT:
 
     @wraps(function)
     def print_result(*args: Any, as_json: bool, **options: Any) -> int:
-        return print_output(function(*args, **options), as_json=as_json)
+        output = function(*args, **options)
+        try:
+            return print_output(output, as_json=as_json)
+        except WRONG_VALUE_ERRORS:
+            # The command has closed its store. What closes it again puts a wrong value down to it.
+            with kgbias.open(options.get("store_url", DEFAULT_STORE)):
+                raise
 
     return cast(FunctionT, json_flag(print_result))
 

@@ -260,6 +260,11 @@ _THINKING_TOKEN_LIMITS = (
 )  # tokens for a model that thinks before it answers: at first, and at most
 
 
+# So many whole thoughts show how much room they need: twice that of the longest, or this.
+_KNOWN_THOUGHTS = 16
+_MIN_THINKING_ROOM = 256  # tokens
+
+
 class ServerModel:
     """A `Completer` on a server.
 
@@ -321,6 +326,7 @@ class ServerModel:
         self._limit_name = "max_tokens"
         self._thinking_tokens = 0  # tokens for thinking, beyond the limit of an answer
         self._max_thinking_tokens = _THINKING_TOKEN_LIMITS[1]
+        self._thought_sizes: list[int] = []  # in tokens, of the first whole thoughts
         self._is_thinking = False  # seen to think: then it is asked not to
         self._guesses = True  # takes an answer that was cut off for a thought by its words alone
         self._estimates_tokens = False  # counts tokens by their length, since the server does not
@@ -444,7 +450,9 @@ class ServerModel:
         """The completion in the answer to a request in a batch; an error if there is no answer, or
         only thinking, for which there is more room the next time."""
         answer = self._build_completion(data, body, request, 0.0, self.sent_parameters(request))
-        if answer.finish != "error" and self._needs_more_room(answer, self._thinking_tokens):
+        if answer.finish != "error" and self._needs_more_room(
+            answer, request, self._thinking_tokens
+        ):
             return replace(answer, finish="error", error="the model did not finish thinking")
         return answer
 
@@ -552,6 +560,7 @@ class ServerModel:
                     prompt_tokens += completion.prompt_tokens
                     completion_tokens += completion.completion_tokens
                     chat = request.form == "chat"
+                    self._fit_thinking_room(completion)
                     if suspected:
                         self._unlearn(completion)
                     suspected = bool(completion.details.get("guessed"))
@@ -559,7 +568,7 @@ class ServerModel:
                         chat
                         and attempt + 1 < MAX_ATTEMPTS
                         and (
-                            self._needs_more_room(completion, thinking_tokens)
+                            self._needs_more_room(completion, request, thinking_tokens)
                             or self._has_only_thought(completion, parameters)
                         )
                     ):
@@ -703,16 +712,35 @@ class ServerModel:
             self._thinking_tokens = 0
             self._notify(f"{self.info.name} does not: answers take no more tokens than before")
 
-    def _needs_more_room(self, completion: Completion, thinking_tokens: int) -> bool:
-        """Whether a model spent an answer's whole limit on thinking, and should be asked again with
-        more room."""
+    def _fit_thinking_room(self, completion: Completion) -> None:
+        """Give thoughts no more room than they were seen to need: an answer that does not end takes
+        all that is left of it. If that is too little for one, there is more again."""
+        tokens = completion.details.get("thought_tokens")
+        if not tokens or completion.finish != "stop" or len(self._thought_sizes) >= _KNOWN_THOUGHTS:
+            return
+        self._thought_sizes.append(tokens)
+        if len(self._thought_sizes) == _KNOWN_THOUGHTS:
+            needed = max(_MIN_THINKING_ROOM, 2 * max(self._thought_sizes))
+            self._thinking_tokens = min(self._thinking_tokens, needed)
+
+    def _needs_more_room(
+        self, completion: Completion, request: Request, thinking_tokens: int
+    ) -> bool:
+        """Whether a model spent an answer's limit on thinking, or so much of it that the answer was
+        cut short, and should be asked again with more room."""
         details = completion.details
+        used_tokens = completion.completion_tokens
+        answer_tokens = used_tokens - details.get("thought_tokens", 0)
+        was_used = 2 * used_tokens >= request.max_tokens + thinking_tokens  # some only say so
         has_thought = (
             details.get("thought_tokens") or details.get("thought") or details.get("unfinished")
         )
         # Where nothing at all was said up to the limit, it was spent on what is not shown.
         is_hidden = not completion.text
-        if completion.finish != "length" or completion.text.strip():
+        if completion.finish != "length":
+            return False
+        is_short = has_thought and was_used and answer_tokens < request.max_tokens
+        if completion.text.strip() and not is_short:
             return False
         if not has_thought and not is_hidden:
             return False

@@ -387,20 +387,16 @@ def separate_thoughts(
     knows_thoughts: Callable[[], bool],
 ) -> Generator[list[tuple[int, Completion]], None, None]:
     """What `complete` yields for a model on this machine, with the thoughts beside the answers.
-    Where only a thought came, it is asked again with room for one, and without stop strings, which
-    would end it; they are cut off here. `knows_thoughts` (see `may_think`) is
-    asked once an answer came, when the model is loaded."""
+    Where only a thought came, or one that left too little for the answer, it is asked again with
+    room for one, and without stop strings, which would end it; they are cut off here.
+    `knows_thoughts` (see `may_think`) is asked once an answer came, when the model is loaded."""
     unfinished_indexes: list[int] = []
     for batch in complete(requests):
         split_completions = [
             (n, _split_completion(found, requests[n], guess=knows_thoughts())) for n, found in batch
         ]
-        unfinished_indexes += [
-            n for n, found in split_completions if found.details.get("unfinished")
-        ]
-        if finished := [
-            (n, found) for n, found in split_completions if not found.details.get("unfinished")
-        ]:
+        unfinished_indexes += [n for n, found in split_completions if _lacks_room(found)]
+        if finished := [(n, found) for n, found in split_completions if not _lacks_room(found)]:
             yield finished
     if not unfinished_indexes:
         return
@@ -417,6 +413,12 @@ def separate_thoughts(
             )
             for k, found in batch
         ]
+
+
+def _lacks_room(completion: Completion) -> bool:
+    """Whether a thought took what its answer would have needed."""
+    was_cut = completion.finish == "length" and bool(completion.details.get("thought"))
+    return was_cut or bool(completion.details.get("unfinished"))
 
 
 def _split_completion(completion: Completion, request: Request, *, guess: bool) -> Completion:

@@ -10,9 +10,12 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import click
 import pytest
 
 import kgbias
+from kgbias.cli.options import json_option, store_option
+from kgbias.cli.show import Output
 from kgbias.errors import KgbiasError, StoreError
 from kgbias.graph.sqlite import SQLiteStore, schema
 from kgbias.graph.sqlite.connection import Connection, Cursor, translate_errors
@@ -113,6 +116,30 @@ def test_what_a_wrong_value_leads_to_is_put_down_to_the_damage(file: Path) -> No
         raise TypeError("a number where a text should be")
     with pytest.raises(StoreError, match="is damaged"), kgbias.open(file):
         raise KeyError("a measure that no one knows")
+
+
+def test_a_wrong_value_that_is_printed_later_is_put_down_to_the_damage(file: Path) -> None:
+    """Whatever the command, which has closed its store by then."""
+
+    def print_text() -> None:
+        raise TypeError("a text where a number should be")
+
+    @click.command()
+    @store_option
+    @json_option
+    def command(store_url: str) -> Output:
+        with kgbias.open(store_url) as study:
+            return Output(list(study.runs()), print_text)
+
+    def run() -> None:
+        command.main(["--store", str(file)], standalone_mode=False)
+
+    with pytest.raises(TypeError):
+        run()  # a mistake of ours stays one
+    with closing(sqlite3.connect(file)) as db, db:
+        db.execute("UPDATE group_score SET value = 'high'")
+    with pytest.raises(StoreError, match=r"group_score\.value out of its range"):
+        run()
 
 
 def test_the_log_of_another_database_is_not_written_over_a_store(

@@ -299,6 +299,7 @@ def test_thoughts_in_parts_of_the_content() -> None:
         {"content": None, "reasoning": MUSING},
         {"content": "", "reasoning_content": MUSING},
         {"content": f"<think>{MUSING}"},
+        {"content": f"<think>{MUSING}</think>Nurses are kind to"},  # little was left for it
     ],
 )
 def test_more_room_is_asked_for_where_only_thoughts_came(cut: dict[str, Any]) -> None:
@@ -310,6 +311,27 @@ def test_more_room_is_asked_for_where_only_thoughts_came(cut: dict[str, Any]) ->
     assert bodies[1]["max_tokens"] > 2_000 and "stop" not in bodies[1]
     assert bodies[1]["chat_template_kwargs"]["enable_thinking"] is False
     assert bodies[1]["reasoning_effort"] == "none"
+
+
+def test_thoughts_get_the_room_that_they_were_seen_to_need() -> None:
+    """Or an answer that does not end takes all of it."""
+
+    def plan(body: dict[str, Any], _: int) -> Any:
+        thought = MUSING * (40 if body["seed"] == 25 else 1)
+        if body["max_tokens"] < 100 + len(thought) // 4:
+            return "said", {
+                "choices": [{"message": {"reasoning": thought}, "finish_reason": "length"}]
+            }
+        message = {"content": ANSWER, "reasoning": thought}
+        return "said", {"choices": [{"message": message, "finish_reason": "stop"}]}
+
+    with FaultServer(plan) as server:
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None, concurrency=1)
+        requests = [Request(CHAT, seed=seed, max_tokens=40) for seed in range(30)]
+        found = [x.text for batch in model.complete(requests) for _, x in batch]
+    assert found == [ANSWER] * 30
+    rooms = [body["max_tokens"] - 40 for body in server.bodies]
+    assert rooms == [0, *[2_048] * 16, *[256] * 10, *[2_048] * 5]
 
 
 def test_a_server_that_takes_answers_for_thoughts_when_asked_for_none_is_not_asked_so() -> None:

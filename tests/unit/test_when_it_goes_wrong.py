@@ -7,9 +7,11 @@ import json
 import os
 import socket
 import threading
+import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +34,8 @@ from kgbias.models.http import (
     describe_proxy,
     read_secrets,
     server_url,
+    show_urls,
+    shown_url,
     warn_unencrypted,
     without_password,
 )
@@ -44,10 +48,10 @@ require_modules("openai")
 
 
 @contextmanager
-def chatty_server(early_count: int = 0) -> Iterator[str]:
+def chatty_server(early_count: int = 0, late_seconds: float = 0.0) -> Iterator[str]:
     """A server that answers each request with its prompt, and every third time sends another answer
-    that nobody asked for, in the same breath. To its first `early_count` connections it sends one
-    before anything is asked."""
+    that nobody asked for, in the same breath or so many seconds later. To its first `early_count`
+    connections it sends one before anything is asked."""
     listening = socket.create_server(("127.0.0.1", 0))
     count, connections = iter(range(1, 1_000_000)), iter(range(1, 1_000_000))
 
@@ -61,7 +65,8 @@ def chatty_server(early_count: int = 0) -> Iterator[str]:
         return head.encode() + b"\r\nconnection: keep-alive\r\n\r\n" + data
 
     def serve(connection: socket.socket) -> None:
-        with connection, connection.makefile("rb") as file:
+        # The client hangs up.
+        with suppress(OSError), connection, connection.makefile("rb") as file:
             if next(connections) <= early_count:
                 connection.sendall(response("a stray answer"))
             while line := file.readline():
@@ -72,7 +77,11 @@ def chatty_server(early_count: int = 0) -> Iterator[str]:
                     line = file.readline()
                 asked = json.loads(file.read(length))
                 stray = response("a stray answer") if next(count) % 3 == 0 else b""
-                connection.sendall(response(f" {asked['prompt']}") + stray)
+                answer = response(f" {asked['prompt']}")
+                connection.sendall(answer if late_seconds else answer + stray)
+                if late_seconds:
+                    time.sleep(late_seconds)
+                    connection.sendall(stray)
 
     def accept() -> None:
         while True:
@@ -89,8 +98,9 @@ def chatty_server(early_count: int = 0) -> Iterator[str]:
         listening.close()
 
 
-def test_no_answer_of_another_request_is_taken() -> None:
-    with chatty_server() as url:
+@pytest.mark.parametrize("late_seconds", [0.0, 0.02])
+def test_no_answer_of_another_request_is_taken(late_seconds: float) -> None:
+    with chatty_server(late_seconds=late_seconds) as url:
         model = open_model(
             "openai:m", base_url=url, notify=print, concurrency=2, timeout=DEADLINE_SECONDS
         )
@@ -112,6 +122,16 @@ def test_what_comes_before_anything_is_asked_is_no_answer(monkeypatch: pytest.Mo
         found = {n: c.text for batch in model.complete(requests) for n, c in batch}
         model.close()
     assert found == {n: f" prompt {n}" for n in range(2)}
+
+
+def test_an_address_is_shown_to_whoever_asked_for_it_alone() -> None:
+    """Another thread of the same process has settings of its own."""
+    url = "https://host:8/tenant-a81fe3c09b7d/v1"
+    with show_urls():
+        shown = shown_url(url)
+        with ThreadPoolExecutor(1) as thread:
+            elsewhere = thread.submit(shown_url, url).result()
+    assert shown == url and elsewhere == shown_url(url) == without_password(url) != url
 
 
 def test_what_a_url_hides_is_neither_shown_nor_stored() -> None:
@@ -196,7 +216,7 @@ def test_a_pipe_by_its_name_is_written_to(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("said", ["redirects to gone.invalid: ", "speaks no TLS: http://"])
 def test_what_is_out_of_reach_is_named(said: str) -> None:
-    moved = ("raw", (302, {"location": "http://gone.invalid/login"}, b""))
+    moved = ("raw", (307, {"location": "http://gone.invalid/login"}, b""))
     with FaultServer(lambda body, number: moved) as server:
         url = server.url.replace("http:", "https:") if "TLS" in said else server.url
         model = open_model("openai:m", base_url=url, notify=lambda _: None)
