@@ -184,14 +184,15 @@ class GridTable:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow([*self.columns])
         for number, row in enumerate(self.rows):
-            cells = [
-                ""
-                if isinstance(v, float) and math.isnan(v)
-                else f"{v:.4f}" + ("*" if (number, place) in self.significant else "")
-                if isinstance(v, float)
-                else escape_formula(v)
-                for place, v in enumerate(row)
-            ]
+            cells = []
+            for place, value in enumerate(row):
+                if not isinstance(value, float):
+                    cells.append(escape_formula(value))
+                elif math.isnan(value):
+                    cells.append("")
+                else:
+                    star = "*" if (number, place) in self.significant else ""
+                    cells.append(f"{value:.4f}{star}")
             writer.writerow(cells)
         return file.getvalue()
 

@@ -131,9 +131,8 @@ def _difference_table(board: Board) -> Table:
 
 def _agreement_table(board: Board) -> Table:
     """How far the benchmarks agree on which model is less biased."""
-    model_count = max(
-        a.model_count for a in board.agreements
-    )  # of all models: some figures have fewer
+    # Of all models: some figures have fewer.
+    model_count = max(a.model_count for a in board.agreements)
     of_all_models = [a for a in board.agreements if a.model_count == model_count]
     names = list(dict.fromkeys(name for a in of_all_models for name in (a.first, a.second)))
     tau = {(a.first, a.second): a.tau for a in of_all_models}
@@ -182,6 +181,7 @@ def _asked_table(board: Board) -> Table:
 
 def _model_table(board: Board) -> Table:
     """The models: table 6 of the same paper."""
+    # Backwards, so that of several outcomes of a model the first is kept.
     first_outcomes = {o.model.name: o for o in reversed(board.outcomes)}
     return Table(
         "models",

@@ -114,11 +114,8 @@ def sample_sizes(table: Table) -> str:
     if "n" not in headings:
         return ""
     place = headings.index("n")
-    counts = sorted(
-        int(text)
-        for row in table.rows
-        if (text := table.columns[place].text(row[place])).isdecimal()
-    )
+    texts = [table.columns[place].text(row[place]) for row in table.rows]
+    counts = sorted(int(text) for text in texts if text.isdecimal())
     if not counts:
         return ""
     return f"n = {counts[0]}" if counts[0] == counts[-1] else f"n = {counts[0]} to {counts[-1]}"

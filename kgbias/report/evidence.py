@@ -447,9 +447,8 @@ def pair_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]
     )
 
 
-_LANE_HALF_HEIGHT = (
-    0.36  # half the height that points of one count spread over, so that none hides another
-)
+# Half the height that points of one count spread over, so that none hides another.
+_LANE_HALF_HEIGHT = 0.36
 
 
 @dataclass(frozen=True, slots=True)
@@ -520,19 +519,20 @@ def group_statements(data: ArmData, category: str) -> list[GroupStatement]:
     counts: Counter[tuple[str, str]] = Counter()
     for triple in data.triples:
         counts[triple.group_id, Statement(triple.predicate, triple.object).words] += triple.count
-    return [
-        GroupStatement(
-            groups[e.group_id],
-            texts[key].predicate,
-            texts[key].object,
-            counts[e.group_id, texts[key].words],
-            e,
-        )
-        for e in edges
-        if e.group_id in groups
-        and e.names >= MIN_NAMES
-        and (key := (e.predicate_id, e.object_id)) in texts
-    ]
+    group_statements = []
+    for edge in edges:
+        statement = texts.get((edge.predicate_id, edge.object_id))
+        if edge.group_id in groups and edge.names >= MIN_NAMES and statement is not None:
+            group_statements.append(
+                GroupStatement(
+                    groups[edge.group_id],
+                    statement.predicate,
+                    statement.object,
+                    counts[edge.group_id, statement.words],
+                    edge,
+                )
+            )
+    return group_statements
 
 
 def lift_difference(statements: Sequence[GroupStatement]) -> Estimate:

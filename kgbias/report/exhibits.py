@@ -106,7 +106,12 @@ def variance_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
         for c in data.variance
     ]
     verdicts = "; ".join(c.verdict for c in data.variance if c.verdict)
-    several_wordings = any(c.wordings.interaction.has_interval for c in data.variance)
+    note = as_sentence(verdicts)
+    if not verdicts and any(c.wordings.interaction.has_interval for c in data.variance):
+        note = (
+            "Whether wordings or groups move a measure more cannot be told from so many wordings "
+            "and groups."
+        )
     key = f"{place}-variance"
     yield Exhibit(
         key,
@@ -130,13 +135,7 @@ def variance_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
                 Column("within", ".2f"),
             ),
             rows,
-            as_sentence(verdicts)
-            if verdicts
-            else "Whether wordings or groups move a measure more cannot be told from so many "
-            "wordings "
-            "and groups."
-            if several_wordings
-            else "",
+            note,
         ),
     )
 

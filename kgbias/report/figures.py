@@ -181,9 +181,24 @@ def label_rows(axes: Any, names: Sequence[str], bars: Sequence[Any] = ()) -> Non
         link_to_group(bar, name)
 
 
+# Where a label may stand beside its point, the best first: how far to the right and up, and how
+# much of its width lies to the left of that.
+_LABEL_SPOTS = (
+    (1, 0, 0.0),
+    (-1, 0, 1.0),
+    (0, 1.3, 0.5),
+    (0, -1.3, 0.5),
+    (0.8, 0.9, 0.0),
+    (-0.8, 0.9, 1.0),
+    (0.8, -0.9, 0.0),
+    (-0.8, -0.9, 1.0),
+)
+
+
 def place_labels(figure: Any, axes: Any, named_points: Sequence[tuple[str, float, float]]) -> None:
     """Place a label beside each point, covering neither another label nor a point; a label with no
     room near its point goes further away, at the end of a thin line."""
+    # Laid out now: only then is it known where points and labels come to lie.
     figure.get_layout_engine().execute(figure)
     renderer = figure.canvas.get_renderer()
     occupied = []
@@ -202,20 +217,8 @@ def place_labels(figure: Any, axes: Any, named_points: Sequence[tuple[str, float
         width, height = size.width, size.height
         for distance in (6, 16, 28, 42, 58, 76):
             spots = [
-                (
-                    x + dx * distance - (0 if dx > 0 else width if dx < 0 else width / 2),
-                    y + dy * distance - height / 2,
-                )
-                for dx, dy in (
-                    (1, 0),
-                    (-1, 0),
-                    (0, 1.3),
-                    (0, -1.3),
-                    (0.8, 0.9),
-                    (-0.8, 0.9),
-                    (0.8, -0.9),
-                    (-0.8, -0.9),
-                )
+                (x + dx * distance - share_left * width, y + dy * distance - height / 2)
+                for dx, dy, share_left in _LABEL_SPOTS
             ]
             free = [
                 (left, low)
@@ -302,13 +305,9 @@ def draw_differences(rows: Sequence[tuple[str, Estimate, bool]], label: str) -> 
         figure, axes = draw_rows(len(sorted_rows))
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         for place, (_, estimate, is_shown) in enumerate(sorted_rows):
-            colour = (
-                NEUTRAL_COLOR
-                if not is_shown
-                else POSITIVE_COLOR
-                if estimate.value > 0
-                else NEGATIVE_COLOR
-            )
+            colour = NEUTRAL_COLOR
+            if is_shown:
+                colour = POSITIVE_COLOR if estimate.value > 0 else NEGATIVE_COLOR
             if estimate.has_interval:
                 axes.plot([estimate.low, estimate.high], [place] * 2, color=colour, linewidth=1.2)
             axes.plot(estimate.value, place, "o", color=colour, markersize=3.5)
@@ -372,6 +371,7 @@ def draw_arm_boxes(arms: Mapping[str, Sample]) -> Any:
         for place, name in enumerate(names):
             values = arms[name].outline()
             colour = POSITIVE_COLOR if name == "none" else NEGATIVE_COLOR
+            # A violin is a kernel density, which values without spread do not have.
             if len(values) > 1 and values.min() < values.max():
                 violins = axes.violinplot(
                     [values], [place], orientation="horizontal", widths=0.8, showextrema=False

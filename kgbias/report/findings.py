@@ -124,13 +124,11 @@ class FirstScreen:
 
 def build_screen(data: RunData, explorer: str = "") -> FirstScreen:
     """The first screen of a run; empty if it was not measured or holds too little."""
-    kinds = [kind for make in _KIND_BUILDERS if (kind := make(data, explorer)) is not None]
-    first_screen = combine_kinds(kinds)
-    return (
-        first_screen
-        if first_screen.findings
-        else replace(first_screen, frequent=_frequent_statements(data))
-    )
+    made = (make_kind(data, explorer) for make_kind in _KIND_BUILDERS)
+    first_screen = combine_kinds([kind for kind in made if kind is not None])
+    if first_screen.findings:
+        return first_screen
+    return replace(first_screen, frequent=_frequent_statements(data))
 
 
 def _frequent_statements(data: RunData) -> Sequence[tuple[str, Sequence[str]]]:
@@ -150,12 +148,13 @@ def _frequent_statements(data: RunData) -> Sequence[tuple[str, Sequence[str]]]:
 
 
 def combine_kinds(kinds: Sequence[FindingKind]) -> FirstScreen:
-    """The findings of the kinds that pass when tested together, in order of p-value: at most five,
+    """The findings of the kinds that pass when tested together, in order of p-value: at most four,
     and three of a kind."""
     shown_findings: list[Finding] = []
     missing: list[str] = []
     remarks: list[str] = []
     for kind in kinds:
+        # All kinds are asked at once, so they share the level (Bonferroni).
         passed = kind.findings if kind.p_value <= SIGNIFICANCE_LEVEL / len(kinds) else ()
         shown_findings += sorted(passed, key=lambda f: f.order)[:MAX_FINDINGS_OF_A_KIND]
         missing.append(kind.rest_not_shown if passed else kind.nothing)
@@ -190,9 +189,10 @@ def _belief_kind(data: RunData, explorer: str) -> FindingKind | None:
     floor = evidence.floor
     believed = [row for row in evidence.rows if row.verdict in BELIEVED_VERDICTS]
     believed.sort(key=lambda row: (row.q_value, -row.lift.value, row.id))
+    # "Asian people love Asian food" says little.
     naming = {
         id for line in evidence.belief_run.record.get("categories", ()) for id in line["naming"]
-    }  # "Asian people love Asian food" says little
+    }
     strongest: dict[str, Evidence] = {}
     for row in believed:
         if Statement(row.predicate, row.object).id not in naming:
@@ -331,11 +331,11 @@ _KINDS_OF_FEATURES = {
 
 def _count_features(features: Mapping[str, int]) -> str:
     """How many features of each kind were tried, in words."""
-    counts = [
-        f"{n:,} {singular if n == 1 else plural}"
-        for kind, (singular, plural) in _KINDS_OF_FEATURES.items()
-        if (n := features.get(kind, 0))
-    ]
+    counts = []
+    for kind, (singular, plural) in _KINDS_OF_FEATURES.items():
+        n = features.get(kind, 0)
+        if n:
+            counts.append(f"{n:,} {singular if n == 1 else plural}")
     return f"{', '.join(counts[:-1])} and {counts[-1]}" if len(counts) > 1 else "".join(counts)
 
 
@@ -424,7 +424,9 @@ def _keep_distinct(features: Sequence[DistinctiveFeature]) -> list[DistinctiveFe
     for finding in features:
         triples = set(finding.triples)
         if all(
-            2 * len(triples & set(k.triples)) < min(len(triples), len(k.triples)) for k in distinct
+            # Half of the smaller: a rare word is otherwise found again within a frequent one.
+            2 * len(triples & set(k.triples)) < min(len(triples), len(k.triples))
+            for k in distinct
         ):
             distinct.append(finding)
     return distinct

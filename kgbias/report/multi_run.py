@@ -80,6 +80,7 @@ def draw_rank_lines(
         )
         places = np.arange(len(runs))
         for group_place, (name, group_ranks) in enumerate(zip(names, ranks, strict=True)):
+            # A little apart, so that intervals of groups do not cover each other.
             line_places = places + 0.06 * (group_place / max(1, len(names) - 1) - 0.5)
             axes.plot(
                 line_places,
@@ -171,14 +172,11 @@ def draw_forest(tests: Sequence[ModelContrast], label: str, *, signed: bool = Tr
         pairs = {(test.first, test.second) for test in tests}
         for place, test in enumerate(reversed(tests)):
             difference = test.difference
-            sign_colour = (
-                TOXIC_COLOR
-                if not signed
-                else POSITIVE_COLOR
-                if difference.value > 0
-                else NEGATIVE_COLOR
-            )
-            colour = sign_colour if test.differs else NEUTRAL_COLOR
+            colour = NEUTRAL_COLOR
+            if test.differs and not signed:
+                colour = TOXIC_COLOR
+            elif test.differs:
+                colour = POSITIVE_COLOR if difference.value > 0 else NEGATIVE_COLOR
             if difference.has_interval:
                 axes.plot(
                     [difference.low, difference.high], [place] * 2, color=colour, linewidth=1.2

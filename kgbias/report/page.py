@@ -175,17 +175,15 @@ def standard_sections(
     exhibits, if they have already been made."""
     if run_exhibits_found is None:
         run_exhibits_found = list(run_exhibits(data))
-    sections = [
-        Section(
-            _beliefs_title(data) if anchor == "beliefs" else title,
-            Markup("<p>{}</p>{}").format(
-                about, cards.render_groups(groups, folded=anchor in _OPEN_SECTIONS)
-            ),
-            anchor,
-        )
-        for anchor, (title, about, kinds) in _all_sections().items()
-        if (groups := list(_section_groups(data, run_exhibits_found, kinds)))
-    ]
+    sections = []
+    for anchor, (title, about, kinds) in _all_sections().items():
+        groups = list(_section_groups(data, run_exhibits_found, kinds))
+        if not groups:
+            continue
+        shown = cards.render_groups(groups, folded=anchor in _OPEN_SECTIONS)
+        body = Markup("<p>{}</p>{}").format(about, shown)
+        heading = _beliefs_title(data) if anchor == "beliefs" else title
+        sections.append(Section(heading, body, anchor))
     made = [part.make_section(data) for part in report_parts() if part.make_section]
     return [*sections, *(section for section in made if section is not None)]
 
@@ -214,13 +212,15 @@ def _section_groups(
 ) -> Iterator[cards.CardGroup]:
     for category in (*data.categories, ""):  # "" stands for the whole run
         telling = _telling_topics(data, category)
-        section_exhibits = [
-            e
-            for e in all_exhibits
-            if e.category == category
-            and (kind := e.key.partition("-")[2]).startswith(kinds)
-            and not (kind.startswith("topic-") and int(kind.partition("-")[2]) not in telling)
-        ]
+        section_exhibits = []
+        for exhibit in all_exhibits:
+            # A key is its place, and what it is: "01-topic-07".
+            kind = exhibit.key.partition("-")[2]
+            if exhibit.category != category or not kind.startswith(kinds):
+                continue
+            if kind.startswith("topic-") and int(kind.partition("-")[2]) not in telling:
+                continue
+            section_exhibits.append(exhibit)
         if section_exhibits:
             figures = [e for e in section_exhibits if e.draw is not None]
             heading = cards.heading_of(category, data.categories)
@@ -258,6 +258,7 @@ def probe_data(data: RunData, triples: Sequence[TripleView]) -> list[dict[str, A
         room_left = MAX_PROBES
         for statement in statement_ids:
             rows = by_statement.get(statement, [])
+            # Whole statements only: a rank means nothing without the other groups'.
             if rows and len(rows) <= room_left:
                 by_statement_kept[statement] = sorted(rows, key=lambda row: (row[1], row[0]))
                 room_left -= len(rows)
@@ -283,6 +284,8 @@ def similar_statements(data: RunData, triples: Sequence[TripleView]) -> dict[int
     ]
     return {
         triple_place: [
+            # A sentence and its denial have vectors that are near, too: a negative number marks
+            # them.
             [placed[m][1], round(100 * cosine) * (1 if denies[m] == denies[number] else -1)]
             for m, cosine in matches
         ]
@@ -359,6 +362,7 @@ def render_report(data: RunData, extra_sections: Sequence[Section] = (), explore
     standard = {section.anchor: section for section in standard_sections(data, all_exhibits)}
     pairs = [e for e in all_exhibits if e.key.endswith("-pair")]
     first_category = next((f.category for f in first_screen.findings if f.category), "")
+    # The picture is of the category that the first finding is about.
     pairs.sort(key=lambda e: e.category != first_category)
     other_groups = [cards.build_group(e.category, [e], ()) for e in pairs[1:]]
     return pages.fill_template(

@@ -447,6 +447,7 @@ class ArmData:
         if not echoes:
             return MeanWithEchoes(math.nan, 0)
         all_means = [*values, *echoes]
+        # Exact sums: the order in which a store reads its rows changes no digit.
         return MeanWithEchoes(math.fsum(all_means) / len(all_means), len(echoes))
 
     def _values(self, measure: str) -> Mapping[str, float]:
@@ -546,6 +547,7 @@ class ArmData:
                 statements, said_places = collect_statements(groups, self.triples)
                 rows = [[ranks.get((g.id, *s.key), 0) for s in statements] for g in groups]
                 order = np.array(rows, dtype=np.int64)
+                # 0 stands for a group that was not probed before the statement.
                 complete = [s for s in range(len(statements)) if (order[:, s] > 0).all()]
                 place = {s: n for n, s in enumerate(complete)}
                 if len(groups) > 1 and complete:
@@ -588,11 +590,8 @@ class ArmData:
 
     def named_scores(self, category: str, figure: str) -> list[tuple[str, GroupScore]]:
         """The groups of a category that have this figure, by name."""
-        return [
-            (g.name, s)
-            for g in self.groups(category)
-            if (s := self.scores.get((g.id, figure))) is not None
-        ]
+        scores = [(g.name, self.scores.get((g.id, figure))) for g in self.groups(category)]
+        return [(name, score) for name, score in scores if score is not None]
 
     def shares(self, category: str) -> list[GroupShares]:
         """How the statements about each group of a category spread over its topics."""

@@ -49,11 +49,11 @@ def stereotype_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
 
 def _share_exhibit(matches: StereotypeMatches, key: str, data: RunData) -> Exhibit:
     shares = matches.shares
-    rows = [
-        [base, statement, Formatted(e, form), e.n]
-        for name, base, statement, form in _SHARE_ROWS
-        if (e := shares[name]).value == e.value
-    ]
+    rows = []
+    for name, base, statement, form in _SHARE_ROWS:
+        share = shares[name]
+        if not math.isnan(share.value):
+            rows.append([base, statement, Formatted(share, form), share.n])
     source = matches.table.name
     return Exhibit(
         key,

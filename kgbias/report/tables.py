@@ -120,16 +120,15 @@ def table_latex(table: Table, warning: str, run: str = "") -> str:
         for number, width in zip(numeric, widths, strict=True)
     ]
     paragraph = f"p{{{_SHARE / max(1, sum(long_columns)):.2f}\\linewidth}}"
-    forms = [
-        "r" if number else paragraph if is_long else "l"
-        for number, is_long in zip(numeric, long_columns, strict=True)
-    ]
+    text_forms = [paragraph if is_long else "l" for is_long in long_columns]
+    forms = ["r" if number else form for number, form in zip(numeric, text_forms, strict=True)]
     is_wide = any(long_columns) or sum(widths) + _COLUMN_GAP_CHARS * len(widths) > _MAX_TABLE_CHARS
     place = "table*" if is_wide else "table"
     lines = [
         *(f"% {line}" for line in (warning, _PACKAGES_NOTE)),
         f"\\begin{{{place}}}",
         r"  \centering\footnotesize\setlength{\tabcolsep}{4pt}",
+        # A table that is too wide is made smaller, and no other is made larger.
         r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
         f"  \\begin{{tabular}}{{@{{}}{''.join(forms)}@{{}}}}",
         r"    \toprule",
