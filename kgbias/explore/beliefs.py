@@ -143,23 +143,24 @@ def _list_never_said(
     """For each group, the most telling statements never said about it."""
     rows_by_group: dict[str, list[Evidence]] = {}
     for row in rows:
-        if (
-            row.verdict == verdict and not row.acceptability < threshold
-        ):  # NaN: without a score, it counts
+        # "Not less": without a score (NaN), it counts.
+        if row.verdict == verdict and not row.acceptability < threshold:
             rows_by_group.setdefault(row.group, []).append(row)
-    return [
-        {
-            "run": run,
-            "group": group,
-            "predicate": storable(shorten(row.predicate, 200)),
-            "object": storable(shorten(row.object, 200)),
-            "lift": round(row.lift.value, 2),
-            "verdict": verdict,
-        }
-        for name, group_rows in rows_by_group.items()
-        if (group := table.groups.find(node_id("group", name))) >= 0
-        for row in select_top_rows(group_rows, MAX_NEVER_SAID)
-    ]
+    never_said = []
+    for name, group_rows in rows_by_group.items():
+        group = table.groups.find(node_id("group", name))
+        for row in select_top_rows(group_rows, MAX_NEVER_SAID) if group >= 0 else ():
+            never_said.append(
+                {
+                    "run": run,
+                    "group": group,
+                    "predicate": storable(shorten(row.predicate, 200)),
+                    "object": storable(shorten(row.object, 200)),
+                    "lift": round(row.lift.value, 2),
+                    "verdict": verdict,
+                }
+            )
+    return never_said
 
 
 def iter_belief_runs(row_index: RowIndex) -> Iterator[tuple[StoredRun, BeliefRun]]:

@@ -156,16 +156,14 @@ def _base_rates(
     row_index: RowIndex, groups: Sequence[Group], categories: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """How often each group was chosen over all statements."""
-    return [
-        {
-            "group": number,
-            "options": category["options"],
-            **{k: _round(v) for k, v in category["base"][g.name].items()},
-        }
-        for g in groups
-        if (category := categories.get(g.category)) and g.name in category["base"]
-        if (number := row_index.groups.find(g.id)) >= 0
-    ]
+    rates = []
+    for group in groups:
+        category = categories.get(group.category)
+        number = row_index.groups.find(group.id)
+        if category and group.name in category["base"] and number >= 0:
+            figures = {k: _round(v) for k, v in category["base"][group.name].items()}
+            rates.append({"group": number, "options": category["options"], **figures})
+    return rates
 
 
 def _top_statements(table: StatementTable, edges: Sequence[ChosenEdge]) -> list[dict[str, Any]]:

@@ -36,9 +36,8 @@ from kgbias.parallel.local import keeping_threads
 
 MIN_OBJECTS = 30  # objects of a map: fewer have no regions to speak of
 MAX_STATEMENTS = 100_000  # statements: of more, no map is made
-MAX_ANCHORS = (
-    10_000  # objects that UMAP places, those said most often; others go to those near them
-)
+# Objects that UMAP places, those said most often; others go to those near them.
+MAX_ANCHORS = 10_000
 _EQUALITY_TOLERANCE = 1e-3  # what half precision may add between equal coordinates
 _NEAREST_ANCHORS = 5  # anchors
 _NEIGHBOURS = 15

@@ -569,6 +569,8 @@ class _Connections:
             if not waiting:
                 connection.transport.abort()
                 return
+            # Whoever holds most connections open loses the oldest, so that one client cannot shut
+            # out others.
             busiest_client = Counter(map(_client_host, waiting)).most_common(1)[0][0]
             oldest = next(c for c in waiting if _client_host(c) == busiest_client)
             self.remove(oldest)

@@ -9,7 +9,7 @@ give the same map.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,8 @@ GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
 _CHUNK_OBJECTS = 4096  # objects whose units are compared at once
 _MAX_THREE_TIE_UNITS = 60  # units
 _DISC_SPACING = 1.35  # how much room a disc has around it
-_CONTRACTION = np.array(
-    [0.992, 0.98]
-)  # together, more from above and below: screens are wider than high
+# Together, more from above and below: screens are wider than high.
+_CONTRACTION = np.array([0.992, 0.98])
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +152,8 @@ def _place_points(
             minlength=object_count,
         )
     points = np.full((object_count, 2), np.nan)
+    # Unit by unit; within one, what it alone has comes first and so into the middle, what others
+    # have too to the rim.
     order = np.lexsort((np.arange(object_count), -object_totals, other_units > 0, home))
     order = order[home[order] >= 0]
     if not len(order):
@@ -160,6 +161,8 @@ def _place_points(
     begins = np.flatnonzero(np.r_[True, np.diff(home[order]) != 0])
     for members in np.split(order, begins[1:]):
         number = np.arange(len(members))
+        # A sunflower (Vogel 1979): each next place a golden angle further on and as dense as the
+        # last.
         radius, angle = np.sqrt(number + 0.5), number * GOLDEN_ANGLE
         slots = np.stack([radius * np.cos(angle), radius * np.sin(angle)], axis=1)
         unshared = int((other_units[members] == 0).sum())
@@ -245,6 +248,15 @@ def build_maps(
     return maps_built
 
 
+class Communities(NamedTuple):
+    """The community of each group and of each object, -1 for none; and the groups in each
+    community."""
+
+    of_groups: Ints
+    of_objects: Ints
+    members: list[list[int]]
+
+
 def find_communities(
     table: StatementTable,
     group: Ints,
@@ -253,7 +265,7 @@ def find_communities(
     seed: int,
     *,
     search: bool = True,
-) -> tuple[Ints, Ints, list[list[int]]]:
+) -> Communities:
     """The community of each group and object, and the groups in each community, those with most
     statements first.
 
@@ -287,6 +299,8 @@ def find_communities(
                 if degree[object_number] == 1
                 else ("object", object_number),
             )
+            # An object of one group has nothing to join: its weight stays as a loop at the group,
+            # and the graph stays small.
             earlier_weight = graph.get_edge_data(*ends, {"weight": 0})["weight"]
             graph.add_edge(*ends, weight=earlier_weight + pair_weight)
         node_sets = nx.community.louvain_communities(graph, weight="weight", seed=seed)
@@ -309,10 +323,19 @@ def find_communities(
         )
         for n in range(total)
     ]
-    return group_communities, object_communities, members
+    return Communities(group_communities, object_communities, members)
 
 
-def _select_units(unit: Ints, count: Ints, *, none: bool) -> tuple[Ints, Ints, Ints]:
+class _SelectedUnits(NamedTuple):
+    """The rows that belong to the units of a map, these units, and each row's place among them, -1
+    for none."""
+
+    rows: Ints
+    units: Ints
+    numbers: Ints
+
+
+def _select_units(unit: Ints, count: Ints, *, none: bool) -> _SelectedUnits:
     """The rows that belong to the units said most often, these units, and each row's place among
     them. With `none`, 0 means no unit; a negative number always does."""
     has_unit = unit >= (1 if none else 0)
@@ -323,7 +346,7 @@ def _select_units(unit: Ints, count: Ints, *, none: bool) -> tuple[Ints, Ints, I
     place = np.full(max(len(unit_totals), 1), -1)
     place[units] = np.arange(len(units))
     numbers = np.where(has_unit, place[np.where(has_unit, unit, 0)], -1)
-    return np.flatnonzero(numbers >= 0), units, numbers
+    return _SelectedUnits(np.flatnonzero(numbers >= 0), units, numbers)
 
 
 def _community_name(table: StatementTable, groups: Sequence[int]) -> str:
@@ -339,6 +362,7 @@ def build_block(maps_built: Sequence[UnitMap]) -> ColumnBlock:
         layout = unit_map.layout
         reach = float(np.abs(layout.units).max(initial=0) + layout.radii.max(initial=1))
         reach = max(reach, float(np.abs(np.nan_to_num(layout.objects)).max(initial=0)))
+        # As whole numbers of 16 bits, which take a quarter of the room.
         factor = _MAX_POSITION / reach
         block.add_numbers(f"{unit_map.unit_kind}.unit", unit_map.units)
         block.add_numbers(
