@@ -88,6 +88,7 @@ def test_nothing_is_done_again(
                 study.map("reference", folder=tmp_path, **ASKED)
 
 
+@pytest.mark.slow
 def test_a_first_report_comes_after_the_first_round(
     tmp_path: Path, whole: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

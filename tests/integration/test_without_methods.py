@@ -77,6 +77,7 @@ def test_a_room_can_be_taken_away(tmp_path: Path, room: str) -> None:
     assert all(f"the folder kgbias/{room} is missing" in line for line in said)
 
 
+@pytest.mark.slow
 def test_a_map_needs_no_room(tmp_path: Path) -> None:
     """Nor does one room need another: test_architecture.py."""
     make_copy(tmp_path, list_rooms())

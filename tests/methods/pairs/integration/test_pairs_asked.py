@@ -190,7 +190,7 @@ def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
 
     with FaultServer(letterwriter.plan, delay=0.05) as server:
         killed = start(tmp_path / "a.db", server.url)
-        wait_until(lambda: len(server.bodies) >= 30)
+        wait_until(lambda: len(server.bodies) >= 30 or killed.poll() is not None)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         with closing(sqlite3.connect(tmp_path / "a.db")) as db:

@@ -474,7 +474,7 @@ def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
 
     with FaultServer(storyteller.plan, delay=0.05) as server:
         killed = start(tmp_path / "a.db", server.url)
-        wait_until(lambda: len(server.bodies) >= 24)
+        wait_until(lambda: len(server.bodies) >= 24 or killed.poll() is not None)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
         with closing(sqlite3.connect(tmp_path / "a.db")) as db:
