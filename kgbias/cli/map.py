@@ -140,10 +140,10 @@ def _print_price(price: "AuditPrice", minutes: int | None, prompts: str) -> None
     if price.choices:
         next_text += f", or about {price.choices:,} questions, for one that gives none"
     bound_text = "at most " if minutes else ""
+    group_text = show.pluralise(answers.groups, "group")
     show.say(
-        f"{answers.groups} groups: {bound_text}{answers.requests} answers, with repeated attempts "
-        f"at "
-        f"most {answers.requests_at_most}; {next_text}; nothing was asked"
+        f"{group_text}: {bound_text}{answers.requests} answers, with repeated attempts at most "
+        f"{answers.requests_at_most}; {next_text}; nothing was asked"
     )
     known_times = [
         f"{thing_asked} take about {format_duration(seconds)}"
@@ -170,4 +170,8 @@ def _print_price(price: "AuditPrice", minutes: int | None, prompts: str) -> None
         show.say(f"how long that takes depends on the model and the machine; {bound}")
     if cost := describe_cost(answers):
         show.say(f"answers: {cost}")
+    if price.groups:
+        show.say(f"groups: {', '.join(price.groups)}")
+    if price.remark:
+        show.say(price.remark)
     ask_about_singular_names(answers, prompts)

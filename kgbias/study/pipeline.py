@@ -98,12 +98,16 @@ class AuditPrice(Result):
             and it is made to choose between groups.
         seconds: about how long that many probes take, at the slowest speed at which the store's
             runs were probed with this model; None if none was, and without probes.
+        groups: the names of the groups; none where the model is to name them first.
+        remark: a line about groups with too few names for a belief about them; "" for none.
     """
 
     answers: Price
     probes: int
     seconds: float | None
     choices: int = 0
+    groups: tuple[str, ...] = ()
+    remark: str = ""
 
     def as_rows(self) -> Rows[Any]:
         """The kinds of requests of the crawl; columns: the fields of

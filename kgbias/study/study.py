@@ -539,16 +539,22 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             options: as for `map`.
         """
         from kgbias.evidence.probe_plan import estimate_max_probes
-        from kgbias.study.pipeline import MAX_CHOICES, AuditPrice, seconds_per_stored_probe
+        from kgbias.study.pipeline import (
+            MAX_CHOICES,
+            AuditPrice,
+            few_names,
+            seconds_per_stored_probe,
+        )
 
         answers = self.price(model, **options)
+        config = configure(model, **split_prices(options, model)[1])
+        groups = config.groups
+        names = tuple(group.name for group in groups)
         limited = any(options.get(n) for n in ("max_requests", "max_tokens", "max_cost"))
         choices = MAX_CHOICES if is_on_server(model) and not limited else 0
         if not KINDS[parse_spec(model).kind].scorer:
-            return AuditPrice(answers, 0, None, choices)
+            return AuditPrice(answers, 0, None, choices, names)
         settings, _ = split_probe_settings(asking)
-        config = configure(model, **split_prices(options, model)[1])
-        groups = config.groups
         probes = settings.probes
         if groups and not config.dynamic:
             probes = estimate_max_probes(groups, config.count_places(1), settings)
@@ -558,6 +564,8 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             probes,
             None if seconds_per_probe is None else seconds_per_probe * probes,
             choices,
+            names,
+            few_names(groups, config.pack.names),
         )
 
     def price(

@@ -50,6 +50,9 @@ def test_a_dry_run_knows_how_long_it_took_before(whole: Path) -> None:
         assert study.map_price("anthropic:m", category="gender").probes == 0
     asked = ["map", "--model", "reference", "--category", "faiths", "--store", str(whole / "s.db")]
     said = CliRunner().invoke(cli, [*asked, "--dry-run"]).output
+    assert "groups: Ostrans, " in said and "no belief" not in said
+    few = CliRunner().invoke(cli, [*asked[:3], "--group", "Bakers", "--dry-run"]).output
+    assert "groups: Bakers\n" in few and "no belief can be shown about Bakers" in few
     assert re.search(r"answers take about .* and \d\d,\d+ probes take about .*, at the sp", said)
 
 
