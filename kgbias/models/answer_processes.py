@@ -113,6 +113,7 @@ class _Helper:
             "kgbias.models.answer_processes",
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
+            # Read once, when torch is imported.
             env={"OMP_NUM_THREADS": str(threads)},
         )
         self._model: AnsweringModel | None = model  # until it has opened it
@@ -149,6 +150,7 @@ class _Helper:
                 _write_pickle(prompts, request_pipe)
                 while (message := pickle.load(reply_pipe)) is not None:
                     if isinstance(message, int):
+                        # One that has rows under way goes on with those.
                         new = tasks.take(message, number, wait=not taken)
                         taken |= {task.index: task for task in new}
                         _write_pickle(new, request_pipe)

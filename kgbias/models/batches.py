@@ -125,6 +125,7 @@ class Batches:
                 last_state, wait = state, _POLL_SECONDS[0]
             if state.has_ended:
                 return
+            # On the loop, where Ctrl-C ends it at once.
             self._model.run_call(lambda _, wait=wait: asyncio.sleep(wait))  # type: ignore[misc]
             wait = min(_POLL_SECONDS[1], 1.5 * wait)
 
@@ -251,6 +252,7 @@ class Batches:
         reason, requested_wait = "", 0.0
         for attempt in range(tries):
             if attempt:
+                # By chance, or those who were sent away together would come back together.
                 wait = min(60.0, 2.0**attempt) * random.uniform(0.5, 1.0)
                 await asyncio.sleep(max(wait, requested_wait))
             try:

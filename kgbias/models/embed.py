@@ -39,11 +39,13 @@ class VectorCache:
         for key in keys:
             row = self._database.execute("SELECT data FROM vector WHERE key = ?", (key,)).fetchone()
             if row:
+                # The order of bytes is the file's, whatever the machine's is.
                 vectors[key] = np.frombuffer(row[0], dtype="<f4")
         return vectors
 
     def write(self, vectors: dict[str, NDArray[np.float32]]) -> None:
         if self._database is not None:
+            # Another process may have written the same meanwhile.
             rows = [(key, row.astype("<f4").tobytes()) for key, row in vectors.items()]
             self._database.executemany("INSERT OR IGNORE INTO vector VALUES (?, ?)", rows)
             self._database.commit()
@@ -61,6 +63,7 @@ def open_vector_cache(enabled: bool = True) -> Iterator[VectorCache]:
         path.parent.mkdir(parents=True, exist_ok=True)
         database = sqlite3.connect(path, timeout=10)
         with closing(database):
+            # So that one process may read while another writes.
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = OFF")  # a cache: losing it costs only time
             database.execute(
@@ -153,6 +156,7 @@ class Encoder:
         for encoding, _ in distinct_sources:
             if encoding not in get_args(Encoding):
                 raise UsageError(no_such("encoding", encoding, get_args(Encoding)))
+        # Nothing for the usual one: what older versions have kept is still found.
         dtype_key = () if self._dtype == "float32" else (self._dtype,)
         keys = {
             (span, place): content_id(
@@ -190,12 +194,15 @@ class Encoder:
         unknown_token = self._tokenizer.unk_token_id
         forms, word_rows, missing_words = {}, [], []
         for word in dict.fromkeys(words):
+            # In the middle of a text a word has a space before it, which many vocabularies count
+            # in.
             ids = self._tokenizer(" " + word, add_special_tokens=False)["input_ids"]
             if ids and unknown_token not in ids:
                 forms[word] = word
                 word_rows.append(table[ids].mean(axis=0))
             else:
                 missing_words.append(word)
+        # Without any row, numpy would not know how long one is.
         vectors = np.array(word_rows, dtype=np.float64).reshape(len(word_rows), table.shape[1])
         return VectorLookup(forms, vectors, tuple(missing_words))
 
@@ -265,8 +272,7 @@ class Encoder:
         if len(ids) > max_tokens:
             raise DataError(
                 f"a text of {len(ids)} tokens is longer than the {max_tokens} that "
-                f"{self.info.name} "
-                f"reads: {span.text[:60]!r}..."
+                f"{self.info.name} reads: {span.text[:60]!r}..."
             )
         return _TokenisedText(ids, word_positions, text_positions)
 
@@ -300,6 +306,7 @@ class Encoder:
         first_spans = [of[0] for of in spans_by_text.values()]
         vectors: dict[tuple[Span, VectorSource], NDArray[np.float32]] = {}
         order = sorted(first_spans, key=lambda span: len(tokens[span].ids))
+        # Which one it is makes no difference: it stands behind the text, and the mask hides it.
         padding = self._tokenizer.pad_token_id or 0
         while order:
             batch = _next_batch(order, tokens)
@@ -426,6 +433,7 @@ class SentenceVectors:
     def __call__(self, texts: Sequence[str]) -> np.ndarray:
         """One row of length 1 for each text, [n, d]; the dot product of two rows is their
         cosine."""
+        # An empty text has no token, and no vector.
         spans = [Span(text[:_MAX_CHARACTERS] or ".") for text in texts]
         rows = self._encoder.embed(spans, self._encoder.sentence_encoding).astype(np.float64)
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)

@@ -87,10 +87,12 @@ class Sampler:
             {"logits_to_keep": 1} if "logits_to_keep" in forward_parameters else {}
         )
         text_config = model.config.get_text_config()
+        # A model that names no limit, such as a recurrent one, reads any length.
         self.context = int(getattr(text_config, "max_position_embeddings", 0) or 1 << 30)
         end_tokens = model.generation_config.eos_token_id
         end_tokens = end_tokens if isinstance(end_tokens, list) else [end_tokens]
         self._end_tokens = {end for end in (*end_tokens, tokenizer.eos_token_id) if end is not None}
+        # Any will do: the mask hides it.
         self._padding_token = next(iter(self._end_tokens), 0)
         self._prefixes: dict[tuple[int, ...], _Prefix] = {}
         self._uses_cache = self._batches_agree()
@@ -129,6 +131,7 @@ class Sampler:
         # Taking in one row at a time would read prompts one by one.
         min_free = max(1, self._batch_size // 8)
         while True:
+            # Not around the `yield`: the mode is the thread's, and would hold for the caller too.
             with torch.inference_mode():
                 free = self._batch_size - len(batch.rows)
                 if free >= min_free and (tasks := take(free)):
@@ -179,6 +182,7 @@ class Sampler:
         """The next token of each row, from logits of shape [rows, vocabulary]."""
         import torch
 
+        # Greedy rows take the best score, which no division moves.
         temperatures = torch.tensor([row.request.temperature or 1.0 for row in rows])
         scores = logits.float().cpu() / temperatures[:, None]
         best_scores = scores.topk(2).values
@@ -222,6 +226,8 @@ class Sampler:
 
         self._uses_cache = True
 
+        # All that happens in a batch: padding, a token read from the cache, a row that leaves, and
+        # one that comes later.
         prompts = (list(range(3, 10)), [5, 7], [4, 8, 6])
         vocabulary = int(self._model.config.get_text_config().vocab_size)
         request = Request("", seed=0)
@@ -340,7 +346,9 @@ class _Batch:
             if free_bytes < 0:
                 return
             prefixes[prompt] = _Prefix(
-                [(k.clone(), v.clone()) for k, v in prompt_layers], logits[n].clone()
+                # A view would keep the memory of the whole batch.
+                [(k.clone(), v.clone()) for k, v in prompt_layers],
+                logits[n].clone(),
             )
 
     @property
@@ -362,7 +370,9 @@ class _Batch:
         moved_layers: list[tuple[Any, Any]] = []
         for pair in self._layers or like:
             keys, values = (
-                x.new_zeros(places, x.shape[1], width + _SPARE_TOKENS, x.shape[3]) for x in pair
+                # Not left as it comes: a NaN there would pass the mask, as 0 times NaN is NaN.
+                x.new_zeros(places, x.shape[1], width + _SPARE_TOKENS, x.shape[3])
+                for x in pair
             )
             if self.rows:
                 for new, old in zip((keys, values), pair, strict=True):
@@ -428,6 +438,7 @@ class _Batch:
         device = self._model.device
         options = dict(self._sampler._last_logit_options)
         if self._sampler._takes_positions:
+            # Padding, which is on the left, is not counted.
             positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             options["position_ids"] = positions.to(device)
         output = self._model(
@@ -480,7 +491,9 @@ def _choose_tokens(
     noise = torch.from_numpy(gumbel_noise(keys[places.numpy()], tokens.numpy()))
     sampled = torch.tensor([row.request.temperature > 0 for row in rows])
     counts = torch.bincount(places, minlength=len(rows))
+    # `nonzero` goes row by row: a candidate's column is its number less those of the rows before.
     columns = torch.arange(len(places)) - (counts.cumsum(0) - counts)[places]
+    # The best two are taken, also where one can be chosen.
     width = max(2, int(counts.max()))
     noisy_scores = torch.full((len(rows), width), -torch.inf, dtype=torch.float64)
     noisy_scores[places, columns] = scores[places, tokens] + noise * sampled[places]

@@ -81,10 +81,12 @@ class GoogleModel(ServerModel):
         self._http = bounded_client(httpx2.AsyncClient, self._timeout, self._url, self.api)
         return genai.Client(
             vertexai=False,
+            # Without one, the client looks for credentials elsewhere.
             api_key=self._secrets.key or "none",
             http_options=genai.types.HttpOptions(
                 base_url=self._url,
                 httpx_async_client=self._http,
+                # In milliseconds, unlike everywhere else.
                 timeout=round(1000 * self._timeout),
             ),
         )
@@ -105,6 +107,7 @@ class GoogleModel(ServerModel):
         return config
 
     async def _send(self, request: Request, parameters: Mapping[str, Any]) -> tuple[bytes, str]:
+        # What Gemini calls it.
         roles = {"assistant": "model"}
         raw = await self._client.aio.models.generate_content(
             model=self._model,
@@ -119,6 +122,7 @@ class GoogleModel(ServerModel):
         )
         response = raw.sdk_http_response
         body, headers = response.body or "", response.headers or {}
+        # The client has decoded it, and half a surrogate pair in it could not be encoded otherwise.
         return body.encode("utf-8", "surrogatepass"), headers.get("content-type", "")
 
     def failure(self, error: Exception) -> Failure | None:

@@ -257,11 +257,13 @@ def _wait_in_body(error: Mapping[str, Any], headers: Mapping[str, Any], code: in
     """The seconds to wait that the fields of an error tell: until a model is loaded, or until a
     limit is reset."""
     with suppress(ValueError, TypeError):
+        # As Hugging Face's servers say while they load a model.
         if code == 503 and (seconds := number_between(error.get("estimated_time"), 0, 1e6)):
             return seconds
         lower_headers = {str(name).lower(): value for name, value in headers.items()}
         reset = float(lower_headers.get("x-ratelimit-reset") or 0)
         if code == 429 and reset > _EPOCH_SECONDS:
+            # There are servers that count in seconds and such that count in thousandths.
             is_milliseconds = reset > 1000 * _EPOCH_SECONDS
             return bound_wait(reset / (1000 if is_milliseconds else 1) - time.time())
     return 0.0
@@ -349,6 +351,7 @@ def classify_ending(reason: Any) -> EndingKind | None:
 def retry_after(headers: Any) -> float:
     """Seconds that a Retry-After header asks for, as a number, with a unit, or as a date; else
     0."""
+    # Not in the standard, but what OpenAI's own client looks at first.
     if milliseconds := headers.get("retry-after-ms"):
         with suppress(ValueError):
             return bound_wait(float(milliseconds) / 1000)
@@ -369,6 +372,7 @@ def bound_wait(seconds: float) -> float:
 
 def token_count(value: Any) -> int:
     """A number of tokens as a server gives it; 0 for anything else."""
+    # A larger one is no count, and sums of these still fit into the 64 bits of a database.
     is_sound = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 40
     return int(value) if is_sound else 0
 
@@ -487,6 +491,7 @@ def _server_address(url: str) -> tuple[str, str | None, int | None]:
     """The server of a URL: its scheme, host and port."""
     try:
         parts = urlsplit(url.strip())
+        # With its usual port or without one, it is the same server.
         default_port = {"http": 80, "https": 443}.get(parts.scheme)
         return parts.scheme, parts.hostname, parts.port or default_port
     except ValueError:  # half an IPv6 address, or a port that is not one
@@ -682,6 +687,7 @@ class BlockingClient:
         self._client = open_client(url, timeout, retries)
         self.secrets = read_secrets(url)
         self._loop = asyncio.new_event_loop()
+        # The names of servers are looked up there.
         self._loop.set_default_executor(UnawaitedThreads())
         threading.Thread(target=self._loop.run_forever, daemon=True).start()
 
@@ -714,6 +720,7 @@ class BlockingClient:
 def parse_body(body: bytes) -> Any:
     """The value of a body of JSON; None for anything else, or for one that is far larger than an
     answer."""
+    # Each value but the first, or its key, comes after one of these signs: there are no more.
     if len(body) > MAX_ANSWER_BYTES or sum(map(body.count, (b",", b"[", b"{"))) > MAX_JSON_VALUES:
         return None
     text = body.decode("utf-8-sig", "replace")  # with the mark that .NET begins its answers with
@@ -964,6 +971,8 @@ def _secret_forms(secret: str) -> Iterator[str]:
     """The forms in which a secret may be written: plain, in base64 beside something else,
     escaped."""
     yield secret
+    # Three bytes make four signs, so the same text has three forms, of which the first sign depends
+    # on what stands before it, the last on what follows: both are left out.
     for bytes_before in range(3):  # in base64, by how many bytes stand before it
         data = base64.b64encode(b"\0" * bytes_before + secret.encode()).decode()
         yield data[4 if bytes_before else 0 :].rstrip("=")[:-1]

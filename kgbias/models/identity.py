@@ -86,6 +86,8 @@ def sample_state(model: Any) -> tuple[Any, ...]:
     for name, weight in model.named_parameters():
         flat_weight = weight.detach().reshape(-1)
         sampled_weights = flat_weight[:: max(1, flat_weight.numel() // 64)].float()
+        # Torch counts a version up whenever a weight is changed in place; one that was exchanged is
+        # at another address.
         samples.append((name, weight._version, weight.data_ptr(), float(sampled_weights.sum())))
     return changes_digest(model), tuple(samples)
 
@@ -100,6 +102,8 @@ def _weights_digest(model: Any) -> str:
     for name, weight in sorted(model.state_dict().items()):
         if not isinstance(weight, torch.Tensor) or weight.is_complex():
             continue
+        # The sums wrap around at 64 bits, everywhere alike; the squares tell changes that cancel
+        # out in the first sum.
         bits = weight.detach().contiguous().view(integer_types[weight.element_size()]).long()
         weight_lines.append(
             f"{name} {tuple(weight.shape)} {int(bits.sum())} {int((bits * bits).sum())}"
@@ -166,6 +170,8 @@ def _function_parts(function: FunctionType, depth: int, seen_ids: set[int]) -> I
     codes = list(_iter_codes(function.__code__))
     for code in codes:
         yield repr((code.co_code, code.co_names, code.co_varnames))
+        # Of others, such as the code of functions inside, the text has an address in it, which is
+        # another one each time.
         yield repr([c for c in code.co_consts if isinstance(c, _PLAIN_TYPES)])
     names_read = _names_read(codes)
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
@@ -258,6 +264,7 @@ def _names_changed(codes: list[CodeType]) -> set[str]:
 
 def _is_filled(cell: Any) -> bool:
     try:
+        # Reading an empty one raises: a name that its function has not bound yet.
         cell.cell_contents  # noqa: B018
     except ValueError:
         return False

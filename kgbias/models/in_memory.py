@@ -109,6 +109,7 @@ def _split_pair(model: Any, tokenizer: Any) -> tuple[Any, Any]:
 
 
 def _is_pretrained(model: Any) -> bool:
+    # By what it has, not by its class: transformers need not be imported for it.
     return hasattr(model, "config") and hasattr(model, "base_model") and hasattr(model, "dtype")
 
 
@@ -156,9 +157,9 @@ class InMemoryModel:
         """The form in which it is asked: messages only if it has a template for them."""
         from kgbias.models.local import form_of_tokenizer
 
-        return form_of_tokenizer(
-            self._tokenizer
-        ) if preferred_form == "chat" else preferred_form, ""
+        if preferred_form != "chat":
+            return preferred_form, ""
+        return form_of_tokenizer(self._tokenizer), ""
 
     def _check_unchanged(self) -> None:
         with _evaluation_mode(self._model):
@@ -320,4 +321,5 @@ def _cut_at_stop(text: str, request: Request) -> Completion:
     """An answer up to the first stop string."""
     places = [text.index(stop) for stop in request.stop if stop in text]
     answer_text = text[: min([*places, len(text)])]
+    # A function counts no tokens: budgets take four characters for one.
     return Completion(answer_text, "stop", completion_tokens=len(answer_text) // 4 + 1)

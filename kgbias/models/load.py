@@ -156,6 +156,7 @@ def load(
     if use_cache:
         _loaded_models[key] = loaded_model
         while len(_loaded_models) > _MAX_LOADED:
+            # One that is used is put at the end again, so the first is the one unused for longest.
             del _loaded_models[next(iter(_loaded_models))]
     return loaded_model
 
@@ -187,6 +188,7 @@ def unload() -> None:
     for close in _unload_hooks:
         close()
     _loaded_models.clear()
+    # Modules refer to one another in circles, which only this frees.
     gc.collect()
     torch = sys.modules.get("torch")  # a module never imported holds no memory
     if torch is not None and torch.cuda.is_available():
@@ -202,6 +204,7 @@ def find_device(device: str = "auto") -> str:
             return "cuda"
         return "mps" if torch.backends.mps.is_available() else "cpu"
     try:
+        # Which holds the shapes of tensors, and no numbers.
         if torch.device(device).type != "meta":
             torch.empty(1, device=device)
             return device
@@ -229,6 +232,7 @@ def read_cache(output: Any) -> Any:
 def trained_kind(config: Any) -> str:
     """What the weights of a configuration were trained as: "causal", "masked", "seq2seq" or
     "classifier"; "" for anything else."""
+    # Which may be missing, null, or an empty list.
     architecture = (getattr(config, "architectures", None) or [""])[0] or ""
     if "ForSequenceClassification" in architecture:
         return "classifier"
@@ -288,6 +292,7 @@ def _load(files: ModelFiles, role: str, dtype: str, device: str, notify: Notify)
             location,
             revision=files.commit,
             output_loading_info=True,
+            # It then says what does not fit, in place of an error of many lines.
             ignore_mismatched_sizes=True,
             **load_options,
         )
@@ -316,7 +321,7 @@ def _load(files: ModelFiles, role: str, dtype: str, device: str, notify: Notify)
         if not is_quantised:  # which are where they belong
             try:
                 model = model.to(device)
-            except torch.OutOfMemoryError:
+            except torch.OutOfMemoryError:  # the models kept loaded may be what fills it
                 unload()
                 model = model.to(device)
         state = sample_state(model)
@@ -333,9 +338,11 @@ _LAYER = re.compile(r"(.*?\.)(\d+)\.")
 
 def _unused_layers(model: Any, unexpected: Iterable[str]) -> list[str]:
     """The layers, by name, that a checkpoint has beyond those of the model."""
-    there = {found[1] for key in model.state_dict() if (found := _LAYER.match(key))}
-    beyond = {found[0] for key in unexpected if (found := _LAYER.match(key)) and found[1] in there}
-    return sorted(layer.rstrip(".") for layer in beyond)[:3]
+    stacks = {match[1] for match in map(_LAYER.match, model.state_dict()) if match}
+    matches = [match for match in map(_LAYER.match, unexpected) if match]
+    # A layer of a stack that the model has; what else is too much are other parts, such as heads.
+    layers = {match[0].rstrip(".") for match in matches if match[1] in stacks}
+    return sorted(layers)[:3]
 
 
 def _check_size(info: ModelInfo, config: Any) -> None:

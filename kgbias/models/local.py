@@ -117,7 +117,9 @@ class LocalModel:
         if str(model.device) != "cpu" or parameters > _MAX_SHARED_PARAMETERS:
             return 0
         read = sum(map(len, set(map(tuple, prompts))))
+        # Most answers end before their limit: half of it is a guess.
         tokens = read + sum(request.max_tokens for request in requests) / 2
+        # For each token, each parameter is multiplied and added once.
         seconds = 2 * parameters * tokens / _OPERATIONS_PER_SECOND
         cores = min(count_cores(), count_torch_threads())
         return max(0, min(cores, int(seconds / _MIN_SECONDS_EACH)) - 1)
@@ -132,9 +134,9 @@ class LocalModel:
 
     def find_form(self, preferred_form: PromptForm) -> tuple[PromptForm, str]:
         """The form in which it is asked: messages only if it has a template for them."""
-        return form_of_tokenizer(
-            self.loaded_model.tokenizer
-        ) if preferred_form == "chat" else preferred_form, ""
+        if preferred_form != "chat":
+            return preferred_form, ""
+        return form_of_tokenizer(self.loaded_model.tokenizer), ""
 
     def close(self) -> None:
         """End other processes, and let go of the weights. They stay loaded for the next user;

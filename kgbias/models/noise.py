@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 Keys = NDArray[np.uint64]
 
+# The numbers of SplitMix64: 2**64 divided by the golden ratio, and the factors of Stafford's mix
+# 13.
 _INCREMENT = 0x9E3779B97F4A7C15
 _FACTORS = (0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
 _WORD = (1 << 64) - 1
@@ -32,9 +34,11 @@ def gumbel_noise(keys: Keys, tokens: NDArray[np.int64]) -> NDArray[np.float64]:
     import torch
 
     numbers = tokens.astype(np.uint64)
+    # SplitMix64 counts from 1.
     numbers += np.uint64(1)
     numbers *= np.uint64(_INCREMENT)
     bits = _mix(numbers + keys)
+    # 52 bits are left: with the half, each is a double exactly, and none is 0 or 1.
     bits >>= np.uint64(12)
     noise = bits.astype(np.float64)
     noise += 0.5

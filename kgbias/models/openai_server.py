@@ -37,6 +37,7 @@ from kgbias.models.thoughts import split_message
 # OpenAI's and Ollama's, DashScope's, DeepSeek's, Kimi's and GLM's, and Ollama's of old.
 _NO_THINKING_PARAMETERS: Mapping[str, Any] = {
     "chat_template_kwargs": {"enable_thinking": False, "thinking": False},
+    # The least that the server takes is put in for each request (`_least_effort`).
     "reasoning_effort": "",
     "enable_thinking": False,
     "thinking": {"type": "disabled"},
@@ -210,6 +211,7 @@ class OpenAIModel(ServerModel):
             parameters["stream"] = True
         # A stop string would end a thought: what a model that thinks says is cut off here.
         if request.stop and not self._is_thinking:
+            # OpenAI takes no more than four; the others are cut off here.
             parameters["stop"] = list(request.stop[:4])
         if self._is_thinking and request.form == "chat":
             parameters.update(self.no_thinking_parameters, reasoning_effort=self._least_effort)
@@ -290,6 +292,7 @@ class OpenAIModel(ServerModel):
             text = choice.get("text", "") if is_withheld else choice["text"]
         else:
             refusal = reply_message.get("refusal")
+            # Some put the thoughts beside the message, in the choice.
             text, thoughts = split_message({**choice, **reply_message})
             text = text or (refusal if isinstance(refusal, str) else "")
             calls_tool = bool(reply_message.get("tool_calls") or reply_message.get("function_call"))
@@ -321,6 +324,7 @@ class OpenAIModel(ServerModel):
             "refused" if refusal else "error" if details["error"] else ending,
             prompt_tokens,
             completion_tokens,
+            # One number, which servers give in different places.
             max(map(token_count, reasoning_counts)),
             details,
             thoughts,
@@ -388,6 +392,7 @@ class OpenAIBatches(Batches):
         batch_response = await client.batches.with_raw_response.create(
             input_file_id=read_field(file_response.content, "id", str),
             endpoint=endpoint,
+            # The only one there is.
             completion_window="24h",
             metadata={_METADATA_KEY: name},
         )
@@ -395,6 +400,7 @@ class OpenAIBatches(Batches):
 
     async def _list(self, client: Any, cursor: str | None) -> tuple[list[ListedBatch], str | None]:
         options = {"after": cursor} if cursor else {}
+        # A page has at most a hundred.
         raw = await client.batches.with_raw_response.list(limit=100, **options)
         rows = [row for row in read_field(raw.content, "data", list) if isinstance(row, dict)]
         listed_batches = [

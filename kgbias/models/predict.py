@@ -108,6 +108,7 @@ class _Predictor(ABC):
         import torch
 
         order = sorted(range(len(sequences)), key=lambda index: len(sequences[index]))
+        # Which one it is makes no difference: it stands behind the text, and the mask hides it.
         padding = self._tokenizer.pad_token_id or 0
         rows_by_index: dict[int, LogProbRows] = {}
         while order:
@@ -150,13 +151,15 @@ class MaskedPredictor(_Predictor):
         """As `predict`; each distinct masked sentence is run once."""
         mask = self._tokenizer.mask_token_id
         tokens = [self._tokenise(sentence) for sentence in sentences]
+        # The inner dictionary is a set that keeps its order.
         jobs: dict[TokenIds, dict[tuple[int, int], None]] = {}
         queries = []
         for tokenised in tokens:
             target_places = [(place, tokenised.ids[place]) for place in tokenised.target]
+            both_places = (*tokenised.target, *tokenised.attribute)
             masked_sequences = [
-                tuple(mask if place in places else id for place, id in enumerate(tokenised.ids))
-                for places in (tokenised.target, (*tokenised.target, *tokenised.attribute))
+                _mask_places(tokenised.ids, places, mask)
+                for places in (tokenised.target, both_places)
             ]
             for sequence in masked_sequences:
                 jobs.setdefault(sequence, {}).update(dict.fromkeys(target_places))
@@ -178,6 +181,11 @@ class MaskedPredictor(_Predictor):
                 Prediction(log_joint, log_prior, (len(tokenised.target), len(tokenised.attribute)))
             )
         return predictions
+
+
+def _mask_places(ids: TokenIds, places: Sequence[int], mask: int) -> TokenIds:
+    """The tokens, with the mask at these places."""
+    return tuple(mask if place in places else token for place, token in enumerate(ids))
 
 
 class CausalPredictor(_Predictor):
@@ -204,6 +212,7 @@ class CausalPredictor(_Predictor):
                     f"{{a}}, unlike {sentence.text!r}"
                 )
             ids = tokenised.ids[: tokenised.attribute[-1] + 1]
+            # The first token of a text has a probability only after another one.
             lead = () if begin is None or ids[0] == begin else (begin,)
             full_sequence = (*lead, *ids)
             sequences.append(full_sequence)

@@ -81,5 +81,6 @@ def _refuse_own_code(location: str) -> Iterator[None]:
 
 def is_token(tokenizer: Any, word: str) -> bool:
     """Whether the word, after a space, is one token of the tokenizer's vocabulary."""
+    # In the middle of a text a word has a space before it, which many vocabularies count in.
     ids = tokenizer(" " + word, add_special_tokens=False)["input_ids"]
     return len(ids) == 1 and ids[0] != tokenizer.unk_token_id

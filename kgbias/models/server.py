@@ -76,6 +76,7 @@ class EventLoopThread:
         """Start `work` in the loop; what it puts on its stream can be read here."""
         if self._loop is None:
             loop = asyncio.new_event_loop()
+            # The names of servers are looked up there.
             loop.set_default_executor(UnawaitedThreads())
             try:
                 threading.Thread(target=loop.run_forever, daemon=True).start()
@@ -91,6 +92,7 @@ class EventLoopThread:
         """Run `last_work`, for half a second at most, and stop the loop."""
         if self._loop is None:
             if last_work is not None:
+                # Python warns of a coroutine that nobody awaits.
                 last_work.close()
             return
         if last_work is not None:
@@ -130,6 +132,7 @@ class WorkStream(Generic[T]):
         interrupt: KeyboardInterrupt | None = None
         try:
             while interrupt is None and None not in taken_items:
+                # Filled in place: what was taken before Ctrl-C is still there after it.
                 taken_items.clear()
                 try:
                     self._take_items(taken_items)
@@ -196,6 +199,7 @@ class ConcurrencyGate:
         return self._limit < 2
 
     def grow(self) -> None:
+        # By one for each round of answers, as TCP finds out how much a network carries.
         self._limit = min(self._max_active, self._limit + 1 / self._limit)
 
     def shrink(self, wait: float, *, late: bool = False) -> None:
@@ -433,6 +437,7 @@ class ServerModel:
         """The result of `work`, which is given the client. Ctrl-C cancels it."""
 
         async def call_once(done: WorkStream[tuple[T]]) -> None:
+            # In a tuple, since a None alone ends the stream.
             done.put((await work(self._client),))
 
         if self._client is None:
@@ -502,6 +507,7 @@ class ServerModel:
         suspected = False  # the last answer was taken for a thought by its words alone
         attempt = 0
         while attempt < MAX_ATTEMPTS:
+            # By chance, or those who were sent away together would come back together.
             wait = min(30.0, 0.5 * 2**attempt) * random.uniform(0.5, 1.0)
             parameters, thinking_tokens, lessons_before = (
                 self.sent_parameters(request),
@@ -537,6 +543,8 @@ class ServerModel:
                 if failure.is_late and not self._has_answered:
                     self._stop_if_silent(reason)
                 elif not code and not self._has_answered:
+                    # Nothing was ever reached there: more likely a wrong address than a passing
+                    # fault.
                     if attempt + 1 >= MAX_ATTEMPTS // 2:
                         raise ModelError(reason)
                 elif code and code not in RETRIED_CODES:
@@ -589,6 +597,7 @@ class ServerModel:
     def _stop_if_alike(self, reason: str) -> None:
         """Raise ModelError if nothing was ever answered, and one request after another failed for
         the same reason, whatever the numbers in it."""
+        # As of a time to wait, or of a request.
         reason_pattern = re.sub(r"\d+", "0", reason)
         self._alike_failures = (
             self._alike_failures + 1 if reason_pattern == self._last_failure else 1

@@ -329,6 +329,7 @@ def _check_not_a_pointer(file: Path) -> None:
 def _whole_size(file: Path) -> int:
     """The bytes that a file of safetensors has by its own header; 0 if it has no such header."""
     with file.open("rb") as stream:
+        # The format: 8 bytes that say how long the header is, the header in JSON, the numbers.
         header_size = int.from_bytes(stream.read(8), "little")
         if header_size > _MAX_HEADER_BYTES:
             return 0
@@ -367,6 +368,7 @@ def folder_revision(folder: Path) -> str:
             continue
         hasher.update(f"{file.name}:{size}:".encode())
         with file.open("rb") as stream:
+            # All of it would be gigabytes to read at each start.
             hasher.update(stream.read(_SAMPLE_BYTES if weights else -1))
             if weights and size > _SAMPLE_BYTES:
                 stream.seek(-_SAMPLE_BYTES, 2)
@@ -387,6 +389,7 @@ def _hub_commit(name: str, revision: str | None) -> str:
         raise ModelError(
             _explain_missing(f"{name}@{revision}" if revision else name, error)
         ) from error
+    # Transformers notes there which commit it has read.
     return str(getattr(config, "_commit_hash", None) or revision or "")
 
 
@@ -398,41 +401,39 @@ def _explain_missing(wanted_model: str, error: BaseException) -> str:
     if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
         return (
             f"{wanted_model!r} is a gated model: accept its terms on its page on the hub, and log "
-            f"in "
-            "(hf auth login, or HF_TOKEN)"
+            "in (hf auth login, or HF_TOKEN)"
         )
     absent_errors = (errors.RepositoryNotFoundError, errors.RevisionNotFoundError)
     if any(isinstance(cause, absent_errors) for cause in causes):
         return (
             f"no model {wanted_model!r}: no such folder, and no model with that id in the local "
-            f"cache or "
-            "on the hub (one that is private needs hf auth login, or HF_TOKEN)"
+            "cache or on the hub (one that is private needs hf auth login, or HF_TOKEN)"
         )
+    # It is a kind of EntryNotFoundError, and means that nobody could be asked.
     is_offline = any(isinstance(cause, errors.LocalEntryNotFoundError) for cause in causes)
     if not is_offline and any(isinstance(cause, errors.EntryNotFoundError) for cause in causes):
         return (
             f"{wanted_model!r} is on the hub, but has no config.json: a repository of GGUF files "
-            f"or of "
-            "LoRA weights has to be downloaded, and its file named (hf:PATH:FILE.gguf) or merged"
+            "or of LoRA weights has to be downloaded, and its file named (hf:PATH:FILE.gguf) or "
+            "merged"
         )
     if is_offline:
         server_errors = [c for c in causes if isinstance(c, errors.HfHubHTTPError)]
         server_reason = f" ({first_line(server_errors[0])})" if server_errors else ""
         return (
             f"{wanted_model!r} is neither a folder nor in the local cache, and the hub could not "
-            f"be "
-            f"reached{server_reason}: try again later, or download it first"
+            f"be reached{server_reason}: try again later, or download it first"
         )
     return (
         f"no model {wanted_model!r}: no such folder, and no model with that id in the local cache "
-        f"or on "
-        "the hub"
+        "or on the hub"
     )
 
 
 def _iter_causes(error: BaseException | None) -> Iterator[BaseException]:
     while error is not None:
         yield error
+        # Transformers raises its own error from the hub's, or while it deals with that.
         error = error.__cause__ or error.__context__
 
 
@@ -473,11 +474,9 @@ _KINDS = {
 
 def _check_kind(name: str, kind: Kind) -> str:
     """What is wrong with another package's kind of model."""
-    return (
-        ""
-        if all(f.partition(":")[0] == name for f in kind.forms)
-        else (f"its specs must begin with {name!r}, not be {', '.join(kind.forms)}")
-    )
+    if all(form.partition(":")[0] == name for form in kind.forms):
+        return ""
+    return f"its specs must begin with {name!r}, not be {', '.join(kind.forms)}"
 
 
 KINDS: PluginTable[Kind] = PluginTable(

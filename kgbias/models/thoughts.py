@@ -26,6 +26,7 @@ _TAG_END = r"(?:\s[^<>]{0,80})?(?:>|＞|&gt;|\\u003e)"
 _DETAILS = r"<details\b[^<>]{0,80}\b(?:reasoning|thinking)\b[^<>]{0,80}>"
 _OPENING_PATTERN = re.compile(
     rf"{_BRACKET}{_NAMESPACE}(?:{_THOUGHT_NAMES}){_TAG_END}|\[THINK(?:ING)?\]|◁think▷"
+    # Cohere's <|START_THINKING|> among them, but no <|END_THINKING|>.
     r"|<\|(?!\w*end)\w*(?:think|thought)\w*(?<!_end)\|>|<\|inner_prefix\|>"
     r"|<(?:unused|ctrl)94>(?:thought\b)?|<\|channel>thought\b"
     rf"|{_DETAILS}",
@@ -106,6 +107,7 @@ _TURN_BEGIN_PATTERN = re.compile(
     rf"(?:\s*(?:assistant(?![a-z])|(?:model|ai|bot)(?=\s*(?:\n|{_TURN_TOKEN}))))?)+\s*",
     re.IGNORECASE,
 )
+# The pattern of a tail is tried at each sign, to the end: over a long answer, that is its square.
 _MAX_TAIL = 200  # characters
 # A role alone on the first line, or before a colon there.
 _ROLE_PATTERN = re.compile(

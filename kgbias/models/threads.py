@@ -10,6 +10,7 @@ class UnawaitedThreads(ThreadPoolExecutor):
 
     def _adjust_thread_count(self) -> None:
         super()._adjust_thread_count()
+        # At its exit, Python joins the threads in this table of its own.
         awaited_threads = getattr(pool, "_threads_queues", {})
         for thread in self._threads:
             awaited_threads.pop(thread, None)

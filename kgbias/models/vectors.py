@@ -60,6 +60,7 @@ class StaticVectors:
             else:
                 missing_words.append(word)
         rows = [self._keyed_vectors[form] for form in forms.values()]
+        # Without any row, numpy would not know how long one is.
         table = np.array(rows, dtype=np.float64).reshape(len(rows), self._keyed_vectors.vector_size)
         return VectorLookup(forms, table, tuple(missing_words))
 
@@ -97,6 +98,7 @@ def vectors_in_memory(vector_input: VectorInput, *, fold: bool = True) -> Static
     has them. They are known by a digest of their words and numbers.
 
     Raises DataError for anything else, and for vectors of different lengths."""
+    # Gensim's models have their vectors there.
     vector_input = getattr(vector_input, "wv", vector_input)
     if hasattr(vector_input, "key_to_index") and hasattr(vector_input, "vectors"):
         words = sorted(vector_input.key_to_index, key=vector_input.key_to_index.__getitem__)
@@ -239,6 +241,9 @@ def _check_fasttext(path: Path, size: int) -> None:
 
     with utils.open(str(path), "rb") as file:
         is_new_version = file.read(4) == _FASTTEXT_MAGIC
+        # After the magic number: the version (4 bytes), twelve settings of 4 bytes and one of 8,
+        # then how many entries there are (at 60), words and labels, tokens, and pruned words (at
+        # 80).
         header = file.read(
             88 if is_new_version else 72
         )  # older versions have neither a name nor pruned words
@@ -252,6 +257,7 @@ def _check_fasttext(path: Path, size: int) -> None:
                 if not next_chunk or len(chunk) - offset > _SAMPLE_BYTES:
                     raise DataError(f"{path} is not a complete fastText model: a word does not end")
                 chunk, offset = chunk[offset:] + next_chunk, 0
+            # Behind the zero byte stand how often the word occurs (8 bytes), and its kind (1).
             offset = end + 10
         pruned_words = int.from_bytes(header[80:88], "little", signed=True) if is_new_version else 0
         bytes_after = 8 * max(pruned_words, 0) + (

@@ -35,6 +35,7 @@ def looks_ahead(
     rng = np.random.Generator(np.random.PCG64(0))
     ids = torch.from_numpy(rng.integers(0, vocabulary, (1, _PROBE_TOKENS))).to(device)
     changed_ids = ids.clone()
+    # Another token, whichever it was.
     changed_ids[0, -1] = (ids[0, -1] + 1) % vocabulary
     with torch.inference_mode():
         first_logs, second_logs = (
@@ -257,6 +258,7 @@ class TextScorer:
         if not all(word_gap(end, beginning) for end in ends for beginning in beginnings):
             return self._tokenise_whole_probes(groups, statements)
         group_tokens = [self._tokenise(group) for group in groups]
+        # In the middle of a text a word has a space before it, which many vocabularies count in.
         statement_tokens = [self._tokenise(" " + statement) for statement in statements]
         count = len(group_tokens) * len(statement_tokens)
         rng = np.random.Generator(np.random.PCG64(0))
@@ -400,7 +402,10 @@ class LeftToRight(TextScorer):
     def _frame_tokens(self, ids: TokenIds, statement_tokens: int) -> TokenisedText:
         framed_ids = (*self._lead, *ids)
         return TokenisedText(
-            framed_ids, tuple(range(1, len(framed_ids))), min(statement_tokens, len(framed_ids) - 1)
+            # The first token is given: without a lead that is one of the text's own.
+            framed_ids,
+            tuple(range(1, len(framed_ids))),
+            min(statement_tokens, len(framed_ids) - 1),
         )
 
     def _log_probabilities(
@@ -411,6 +416,7 @@ class LeftToRight(TextScorer):
     ) -> list[Array]:
         rows = self.engine.log_probabilities([one.ids for one in tokenised], stems, advance)
         return [
+            # The first value is that of the second token.
             row if len(row) == len(one.scored) else row[[place - 1 for place in one.scored]]
             for row, one in zip(rows, tokenised, strict=True)
         ]

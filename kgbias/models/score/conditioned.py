@@ -88,6 +88,7 @@ class ConditionedScorer(TextScorer):
         ]
         for text, one in zip((*groups, *statements), (*group_texts, *statement_texts), strict=True):
             self._check_text(text, one)
+        # The first of each group: its others have the same source.
         for text, one in zip(groups, probes[:: len(statements)], strict=True):
             self._check_text(text, ConditionedText(one.source, one.scored))
         values = self._compute_values([*group_texts, *probes], None, progress)

@@ -55,6 +55,7 @@ class TokenTree:
         visible = np.zeros((len(self.tokens), len(self.tokens)), dtype=np.bool_)
         for node, parent in enumerate(self.parents):
             if parent >= 0:
+                # The parent's row is whole: parents come first.
                 visible[node] = visible[parent]
             visible[node, node] = True
         return visible
@@ -68,6 +69,7 @@ def pack_trees(sequences: Sequence[TokenIds], budget: int) -> Iterator[TokenTree
     previous: TokenIds = ()
     nodes: list[int] = []  # of the previous sequence, by depth
     edges: list[int] = []  # the edge into depth d + 1
+    # In this order, what a sequence shares with any before it, it shares with the last one.
     for index in sorted(range(len(sequences)), key=sequences.__getitem__):
         ids = sequences[index]
         shared_tokens = _shared_length(previous, ids)
@@ -76,6 +78,7 @@ def pack_trees(sequences: Sequence[TokenIds], budget: int) -> Iterator[TokenTree
             yield tree
             tree, shared_tokens, kept_nodes = TokenTree(), 0, 0
         del nodes[kept_nodes:]
+        # The first token is no edge: n tokens in common are n - 1 edges.
         del edges[max(shared_tokens - 1, 0) :]
         for depth in range(kept_nodes, len(ids) - 1):
             tree.tokens.append(ids[depth])
@@ -338,6 +341,7 @@ class CausalEngine:
         device, dtype = self._model.device, self._model.dtype
         visible = torch.from_numpy(visible_nodes).to(device)
         mask = torch.zeros(visible_nodes.shape, dtype=dtype, device=device)
+        # The number that transformers' own masks have.
         mask.masked_fill_(~visible, torch.finfo(dtype).min)
         hidden_states = self._model.base_model(
             input_ids=torch.from_numpy(ids).to(device),
@@ -389,6 +393,7 @@ class CausalEngine:
         body_ids = torch.tensor([sequences[n][begin:-1] for n in batch], device=self._model.device)
         states = stem_states[None].expand(len(batch), -1, -1)
         if body_ids.shape[1]:
+            # Reading writes into it, and the next batch begins at the same stem.
             cache_copy = deepcopy(cache)
             cache_copy.batch_repeat_interleave(len(batch))
             output = self._model.base_model(
@@ -415,6 +420,7 @@ class CausalEngine:
         for index, ids in enumerate(sequences):
             row = torch.tensor([ids], device=self._model.device)
             logits = to_float64(self._model(input_ids=row, use_cache=False).logits[0, :-1])
+            # Of each place, the token after it.
             yield index, logits.log_softmax(-1)[range(len(ids) - 1), list(ids[1:])]
 
     def _score_states(
@@ -490,6 +496,8 @@ def _fuse_activations(model: Any) -> Iterator[None]:
         (module, name, child)
         for module in model.modules()
         for name, child in module.named_children()
+        # Not a subclass, which may compute something else, and none with a hook, which would not be
+        # called.
         if type(child) is NewGELUActivation and not child._forward_hooks
     ]
     for module, name, _ in plain_activations:

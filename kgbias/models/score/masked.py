@@ -113,6 +113,7 @@ class MaskedScorer(TextScorer):
         )
         is_wordpiece = any(piece.startswith("##") for piece in self._tokenizer.get_vocab())
         ends = [place + 1 for place in tokenised.scored]
+        # From the end, so that a piece gets the end of its word from the next one.
         for n in range(len(pieces) - 2, -1, -1):
             if (
                 _continues_word(pieces[n + 1], is_wordpiece)

@@ -178,6 +178,7 @@ class ServerScorer(TextScorer):
             return self._send_request(texts)
         except ModelError as error:
             if self._answer_tokens and _ZERO_TOKENS_PATTERN.search(str(error)):
+                # It echoes a prompt only if nothing is written after it.
                 self._answer_tokens = 0
             elif not self._one_by_one and _ONE_PROMPT_PATTERN.search(str(error)):
                 self._one_by_one = True
@@ -325,6 +326,7 @@ def _place_spelled_tokens(text: str, tokens: Sequence[str]) -> list[PlacedToken]
     """
     placed_tokens: list[PlacedToken] = []
     offset, unseen_tokens = 0, 0
+    # How byte-level BPE shows a space, as U+2581 is how SentencePiece does.
     is_byte_level = any(token.startswith("Ġ") for token in tokens) and "Ġ" not in text
     for n, shown_token in enumerate(tokens):
         token = _decode_bytes(shown_token) if is_byte_level else shown_token.replace("\u2581", " ")
@@ -337,6 +339,7 @@ def _place_spelled_tokens(text: str, tokens: Sequence[str]) -> list[PlacedToken]
         if (
             not placed_tokens
             and _SPECIAL_TOKEN_PATTERN.match(token)
+            # Every text begins with an empty token, and none with a zero.
             and not text.startswith(token or "\0")
         ):
             continue
