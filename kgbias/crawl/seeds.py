@@ -434,8 +434,7 @@ def choose_seeds(
         ):
             raise UsageError(
                 f"{name!r} would be a new category: did you mean {nearest_name}? Otherwise choose "
-                f"a name "
-                "that differs more"
+                "a name that differs more"
             )
         chosen_seeds.append(seeds_by_name.get(name) or new_category(name))
     if own_groups:
@@ -680,8 +679,7 @@ def name_seed_groups(
     if not names and not category.groups:
         raise UsageError(
             f"the model's {dynamic_seeds.prompts} lists agree on no {category.category.singular}: "
-            f"give "
-            "your own (`group`), or require less agreement (`seed_agree`)"
+            "give your own (`group`), or require less agreement (`seed_agree`)"
         )
     progress.note(f"{len(names)} {plural} named by the model: {', '.join(names)}")
     own_names = [" | ".join((g, *category.variants.get(g, ()))) for g in category.groups]

@@ -136,8 +136,7 @@ class BatchedModel:
                 self._store.keep_batch(batch := replace(batch, id=batch_id))
                 self._progress.note(
                     f"{batch_id}: {len(batch_requests):,} of the requests; Ctrl-C leaves the "
-                    f"batch with the "
-                    "provider, and the same command waits for it"
+                    "batch with the provider, and the same command waits for it"
                 )
                 submitted.append(batch)
         return submitted

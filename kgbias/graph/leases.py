@@ -125,8 +125,7 @@ class OwnLease:
         if self._new_holder is not None:
             raise RunConflict(
                 f"{self._new_holder} has taken over run {self._name}, since nothing was heard of "
-                f"this "
-                "process: stopped; the answers that came are kept"
+                "this process: stopped; the answers that came are kept"
             )
 
     def give_up(self) -> None:
@@ -158,8 +157,7 @@ def hold_lease(
         elif not wait:
             raise RunConflict(
                 f"{current_holder} is at work on run {name}: stop it, or wait until it is done "
-                f"(`wait`); the "
-                "same command then goes on from there"
+                "(`wait`); the same command then goes on from there"
             )
         else:
             if not has_noted:

@@ -80,8 +80,7 @@ class TemplateSandbox:
         if reply is None:
             return {
                 "error": f"it takes more than {self._seconds} s, {_MAX_MEMORY_BYTES >> 30} GB of "
-                f"memory or "
-                "a million characters"
+                "memory or a million characters"
             }
         return reply
 

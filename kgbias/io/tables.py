@@ -443,8 +443,7 @@ def _check_list(path: Path, body: str, values: Sequence[str], known: Sequence[st
     if program_output := next((value for value in checked_values if value[0] in "[{(|<"), ""):
         raise DataError(
             f"{path}: {program_output[:60]!r} is no text of one value a line; write the value "
-            f"itself, or "
-            "JSON"
+            "itself, or JSON"
         )
 
 
@@ -666,8 +665,7 @@ def _iter_texts(path: Path, value: Any, category: str, depth: int = 0) -> Iterat
             position = f"{category}, entry {number}" if category else f"entry {number}"
             raise DataError(
                 f"{path}, {position}: {json.dumps(text, ensure_ascii=False)[:60]} is no text; "
-                f"write "
-                "one text for each entry"
+                "write one text for each entry"
             )
         yield {VALUE: text, "category": category}
 

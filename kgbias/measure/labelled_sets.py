@@ -159,8 +159,7 @@ def read_sets(path: Path) -> list[LabelledSet]:
     if not _card_path(path).is_file():
         raise DataError(
             f"{path} does not say who labelled it: write {_card_path(path).name} beside it, with "
-            f"name, "
-            f"measure and kind ({' or '.join(RATER_KINDS)}), and raters, guide, labelled and "
+            f"name, measure and kind ({' or '.join(RATER_KINDS)}), and raters, guide, labelled and "
             f"license"
         )
     card = _read_card(path, "")

@@ -194,8 +194,7 @@ class LabelPrecision:
     def __str__(self) -> str:
         return (
             f"of {self.labels_given} that got this label in crawls whose statements were read one "
-            f"by one "
-            f"(by {describe_shipped_annotator()}), {self.share} deserved it"
+            f"by one (by {describe_shipped_annotator()}), {self.share} deserved it"
         )
 
 

@@ -245,8 +245,7 @@ def _make_scores(
         if judgement and not low <= judgement.value <= high:
             raise DataError(
                 f"{scorer.name} gives {scorer.measure} the value {judgement.value:g}, which must "
-                f"be a "
-                f"number from {low:g} to {high:g}"
+                f"be a number from {low:g} to {high:g}"
             )
     return [
         Score(id, judgement.value, judgement.label, dict(judgement.probabilities))

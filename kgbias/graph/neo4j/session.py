@@ -362,8 +362,7 @@ class Neo4jSession:
         if isinstance(error, TimeoutError):
             return StoreError(
                 f"{self.url} does not answer within {_MAX_ANSWER_SECONDS} s: is there a Neo4j "
-                f"server "
-                "at that port?"
+                "server at that port?"
             )
         code = getattr(error, "code", "") or ""
         if "Unauthorized" in code and self._is_password_withheld:
@@ -430,8 +429,7 @@ class _ServerWait:
             self._deadline = now + _MAX_WAIT_SECONDS
             session._notify(
                 f"{session.url} does not answer: waiting up to {_MAX_WAIT_SECONDS / 60:.0f} "
-                f"minutes "
-                "for it"
+                "minutes for it"
             )
         elif now > self._deadline:
             raise session._explain_error(error) from error

@@ -202,8 +202,7 @@ def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
             f"{run.name} is in the language {language!r}, and the scorers of "
             f"{', '.join(other_languages)} "
             f"read {language_names} only: name scorers that know it ({ours}hf:ID-or-PATH), or "
-            f"none, in "
-            "`scorers`, and leave out `axes`"
+            "none, in `scorers`, and leave out `axes`"
         )
 
 

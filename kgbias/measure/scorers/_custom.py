@@ -118,6 +118,5 @@ class CustomScorer:
         labels = f", or a label: {', '.join(measure.labels)}" if measure.labels else ""
         return DataError(
             f"the scorer {self.name} gives {measure.name} the value {str(given_value)[:40]!r}: it "
-            f"takes "
-            f"a number{bounds}{labels}"
+            f"takes a number{bounds}{labels}"
         )

@@ -58,8 +58,7 @@ class FileScorer:
             all_of_run = how("run.export(PATH)", "kgbias export")
             raise DataError(
                 f"{self._path} has no score for {len(missing_texts)} of {len(texts)} sentences, "
-                f"for "
-                f"example {missing_texts[0][:80]!r}; {all_of_run} writes all sentences "
+                f"for example {missing_texts[0][:80]!r}; {all_of_run} writes all sentences "
                 "of a run"
             )
         return [self._judgements[key] for key in keys]
@@ -141,8 +140,7 @@ def _find_column(
     if column is None:
         raise UsageError(
             f"{path} has no column for the {content}: looked for {', '.join(wanted_columns)}; it "
-            f"has "
-            f"{list_columns(columns_present)}. Name one as scores:FILE::COLUMN"
+            f"has {list_columns(columns_present)}. Name one as scores:FILE::COLUMN"
         )
     return column
 

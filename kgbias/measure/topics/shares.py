@@ -73,8 +73,7 @@ def describe_stability(model: TopicModel) -> str:
         f"without a fifth of the statements, {kept_share:.0%} of the pairs that share a topic "
         f"still do "
         f"(by chance {chance_share:.0%}); {len(steady_topics)} of {len(model.topics)} topics hold "
-        f"up "
-        f"(stability and kept both at least "
+        f"up (stability and kept both at least "
         f"{MIN_TOPIC_STABILITY:g}){': ' if steady_topics else ''}{', '.join(steady_topics)}"
         + ("; do not rely on the others" if other_count and steady_topics else "")
     )
