@@ -72,7 +72,9 @@ def integrated_gradients(reading: GradientReading) -> list[float]:
     from torch.backends import cudnn
 
     integrated = IntegratedGradients(lambda x: reading.value.score(reading.logits(x)))
+    # The effects add up to the score but for the error of the integral: few steps mostly do.
     for steps in _INTEGRATION_STEPS:
+        # cuDNN has no gradient of a recurrent network that is not in training.
         with cudnn.flags(enabled=False):
             contributions, convergence_gap = integrated.attribute(
                 reading.inputs,
@@ -255,6 +257,7 @@ def latest_attributions(attributions: Sequence[Attribution]) -> list[Attribution
     """One attribution per metric, triple and method of `METHOD_VERSIONS`: by the method's current
     version if the store has it, or else by an earlier one."""
     latest_by_key: dict[tuple[str, str, str], Attribution] = {}
+    # Those of current versions come last, and replace older ones.
     for a in sorted(attributions, key=lambda a: a.method in METHOD_VERSIONS.values()):
         method = a.method.partition("@")[0]
         if method in METHOD_VERSIONS:
@@ -469,6 +472,7 @@ def deletion_curves(
     orders: dict[str, list[list[tuple[list[str], list[int], float]]]] = {"random": []}
     for method, attributed in by_method.items():
         orders[method] = [
+            # First what supports the score, which is what makes it negative if it is negative.
             [(words, sorted(range(len(words)), key=lambda n: -_sign(score) * effects[n]), score)]
             for words, effects, score in attributed
             if len(words) > max_removed

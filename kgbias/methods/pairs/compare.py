@@ -28,7 +28,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import combinations, product
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,9 +61,8 @@ SIGNIFICANCE_LEVEL = 0.05
 LIKENESS = "likeness"
 ANOTHER_NAME = "another name"
 DIFFERS, BOUND_TO_ONE, MAY_BE_NAMES = "differs", "bound to one request or name", "may be the names"
-_MAX_LISTED_WAYS = (
-    2**14
-)  # up to this many ways to choose among couples or swap names, all are listed
+# Up to this many ways to choose among couples, or to swap names, all are listed.
+_MAX_LISTED_WAYS = 2**14
 _MAX_CHUNK_WAYS = 1_000_000
 
 
@@ -477,6 +476,7 @@ class _PairTests:
         """The differences between two names, wording by wording, for each two names."""
         differences: dict[tuple[str, int], list[float]] = defaultdict(list)
         for (wording, n), value in group_cells.items():
+            # People 0 and 1 are a pair, 2 and 3 the next: no name is in two.
             if not n % 2 and (wording, n + 1) in group_cells:
                 differences[self._slots[wording], n].append(value - group_cells[wording, n + 1])
         return differences
@@ -596,9 +596,8 @@ class _PairTests:
             for keys, vectors_found in ((same_person_keys, again), (names, another)):
                 if keys and all(key in place for key in keys):
                     vectors_found.append(np.array([place[key] for key in keys]))
-                    people_compared += (
-                        [(self._slots[wording], person_number)] if vectors_found is another else []
-                    )
+                    if vectors_found is another:
+                        people_compared.append((self._slots[wording], person_number))
         repeat_couplings, name_couplings = _coupling_means(again), _coupling_means(another)
         name_differences: dict[tuple[str, int], list[float]] = defaultdict(list)
         for people, row in zip(people_compared, name_couplings, strict=True):
@@ -714,6 +713,7 @@ def _share_reaching(
 ) -> float:
     """The share of ways to choose among the options n times, [ways, n], whose figure reaches the
     observed one."""
+    # The same figure summed in another order differs by rounding.
     close = observed - 1e-9 * max(1.0, abs(observed))
     if len(options) ** n <= _MAX_LISTED_WAYS:
         return float((figure(np.array(list(product(options, repeat=n)))) >= close).mean())
@@ -743,13 +743,21 @@ def _adjust_p_values(p_values: Sequence[float]) -> list[float]:
     return adjusted
 
 
+class _JudgedResults(NamedTuple):
+    """What was found, with verdicts, in the order of the first fields of `PairsResult`."""
+
+    differences: tuple[PairDifference, ...]
+    floor: tuple[PairFloor, ...]
+    likeness: tuple[Likeness, ...]
+
+
 def _add_verdicts(
     differences: Sequence[PairDifference],
     likeness: Sequence[Likeness],
     floor: Sequence[PairFloor],
     tests: _PairTests,
     values: Mapping[str, Values],
-) -> tuple[tuple[PairDifference, ...], tuple[PairFloor, ...], tuple[Likeness, ...]]:
+) -> _JudgedResults:
     """The results with their corrected p-values and what follows from them."""
     likeness_p = [
         p for likeness_row in likeness for p in (likeness_row.p_again, likeness_row.p_another)
@@ -782,7 +790,7 @@ def _add_verdicts(
         judged_likeness.append(
             replace(likeness_row, q_again=q_again, q_another=q_another, verdict=verdict)
         )
-    return tuple(judged_differences), tuple(floor), tuple(judged_likeness)
+    return _JudgedResults(tuple(judged_differences), tuple(floor), tuple(judged_likeness))
 
 
 def _choose_verdict(

@@ -179,10 +179,12 @@ def _compare_views(
     rng = np.random.default_rng(seed)
     null_means = []
     for _ in range(PERMUTATIONS):
+        # One order for all words: which words go together in a group stays as it is.
         order = rng.permutation(len(groups))
         null_means.append(
             np.mean([1 / _rank_at(v[order], p) for v, p in zip(scores, places, strict=True)])
         )
+    # The same mean summed in another order differs by rounding.
     reached = sum(d >= reciprocal_ranks.mean() - 1e-12 for d in null_means)
     return ProfileAgreement(
         source,

@@ -45,6 +45,7 @@ def random_splits(
     for group, unit in dict.fromkeys(units):
         of_group.setdefault(group, []).append(unit)
     for number in range(count):
+        # A stream for each split: more splits do not change the first ones.
         rng = np.random.default_rng([seed, number])
         tested_names: set[str] = set()
         tested_units: set[tuple[str, str]] = set()

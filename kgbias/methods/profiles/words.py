@@ -204,6 +204,7 @@ def _p_values(
     names_having = _sum_by_group(having, of_unit, kinds)
     sizes = np.bincount(of_unit, minlength=kinds)[:, None]
     total_having = having.sum(0)
+    # `sf` is the chance of more than a number, not of at least as many.
     more = hypergeom.sf(names_having - 1, len(counts), total_having, sizes)
     fewer = hypergeom.cdf(names_having, len(counts), total_having, sizes)
     p_values: Matrix = np.minimum(1.0, 2 * np.where(contributed > 0, more, fewer))

@@ -81,8 +81,9 @@ def read_profile(
 def read_value(text: str, attribute: ProfileAttribute, *, is_complete: bool) -> ReadAnswer:
     """Read the value that completes a line: the words up to the end of the sentence; for a list, at
     most three. A number is not a word: small models write one instead of naming a hobby."""
-    if is_refusal(text) or is_refusal(text.strip()[:1].upper() + text.strip()[1:]):
+    if is_refusal(text):
         return ReadAnswer("refused", "refusal")
+    # The space lets a full stop at the very end be one.
     clause = _CLAUSE_END.split(text.strip() + " ", maxsplit=1)
     if len(clause) == 1 and not is_complete:
         return ReadAnswer("unparsable", "cut off")
@@ -112,6 +113,7 @@ def _schema_violation(answer_object: Any, attributes: tuple[ProfileAttribute, ..
     except ModuleNotFoundError as error:
         raise MissingExtra("jsonschema", extra="profiles") from error
     rules = json.loads(profile_schema(attributes))
+    # In one order, as the first becomes the reason that is stored.
     errors = sorted(
         Draft202012Validator(rules).iter_errors(answer_object), key=lambda e: list(map(str, e.path))
     )

@@ -188,10 +188,11 @@ class ModelJudge:
             )
             for number in range(QUESTIONS_PER_ANSWER)
         ]
-        return [
-            [item for text in texts if (item := " ".join(list_items(text)[:1]))]
-            for texts in zip(*rounds, strict=True)
-        ]
+        questions = []
+        for texts in zip(*rounds, strict=True):
+            first_items = [" ".join(list_items(text)[:1]) for text in texts]
+            questions.append([item for item in first_items if item])
+        return questions
 
     def select_sentences(
         self, queries: Sequence[tuple[str, str]], repeat: int = 0

@@ -110,7 +110,10 @@ def context_relevance(
         for position, extracted in enumerate(judge.select_sentences(queries, number)):
             sentences = split_sentences(records[position].context)
             extracted_sentences = {
-                normalise(s) for text in extracted for s in (text, *split_sentences(text))
+                # A judge may put several sentences into a line.
+                normalise(s)
+                for text in extracted
+                for s in (text, *split_sentences(text))
             }
             is_extracted = [normalise(s) in extracted_sentences for s in sentences]
             value = sum(is_extracted) / len(sentences) if sentences else math.nan

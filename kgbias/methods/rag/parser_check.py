@@ -165,7 +165,8 @@ def _check_batch(
         if answer is None or (group is None and generation.triple is None):
             yield generation, None
             continue
-        name = group.name if group else generation.triple.group if generation.triple else ""
+        name = generation.triple.group if generation.triple else ""
+        name = group.name if group else name
         names = (name, *(group.variants if group else ()))
         subject, predicate_beginning = parse_prompt(generation.prompt, names)
         if generation.triple is not None:

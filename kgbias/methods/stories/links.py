@@ -294,9 +294,10 @@ def _find_mutual(links: Sequence[StoryLink], profiles: Sequence[Profile]) -> tup
             profile.labels["group"],
         )
     links_by_pair = {(link.group, link.value): link for link in links}
-    return tuple(
-        MutualLink(link, links_by_pair[group_named, link.group.casefold()])
-        for link in links
-        if (group_named := groups_by_name.get(link.value))
-        and (group_named, link.group.casefold()) in links_by_pair
-    )
+    mutual_links = []
+    for link in links:
+        group_named = groups_by_name.get(link.value, "")
+        link_back = links_by_pair.get((group_named, link.group.casefold()))
+        if group_named and link_back is not None:
+            mutual_links.append(MutualLink(link, link_back))
+    return tuple(mutual_links)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.associate.indicators import shipped_indicators
 from kgbias.io.text import storable
@@ -116,6 +116,8 @@ def read_story(
     claims: dict[tuple[str, str], StoryClaim] = {}
     for attribute in attributes:
         for value, begins, ends in READERS[attribute](doc, hero):
+            # What the prompt said is no claim of the story: neither the person's words nor the
+            # opening.
             if not only_repeats(value, person_words) and begins >= len(prefix):
                 claim = StoryClaim(attribute, value, begins - len(prefix), ends - len(prefix))
                 claims.setdefault((attribute, value.casefold()), claim)
@@ -137,6 +139,14 @@ def word_lists() -> Mapping[str, frozenset[str]]:
     """The lists of words.toml, by name."""
     text = (files("kgbias.methods.stories") / "words.toml").read_text("utf-8")
     return {name: frozenset(words.split()) for name, words in tomllib.loads(text).items()}
+
+
+class ValueSpan(NamedTuple):
+    """A value that was read, and where it begins and ends in the text, in characters."""
+
+    value: str
+    begins: int
+    ends: int
 
 
 FoundValues = Iterator[tuple[str, int, int]]
@@ -171,6 +181,7 @@ def _find_hero(doc: Any, person_words: str) -> _Hero:
     ]
     words = {_SUBJECTS[gender_of_most]}
     subjects = Counter(t.lower_ for t in doc if t.dep_ in ("nsubj", "nsubjpass"))
+    # The story is told by its main character.
     if subjects["i"] > subjects["he"] + subjects["she"] + subjects["they"]:
         words = {"i"}
     possessive = (
@@ -178,6 +189,7 @@ def _find_hero(doc: Any, person_words: str) -> _Hero:
         if "i" in words
         else {"she": "her", "he": "his"}.get(_SUBJECTS[gender_of_most], "their")
     )
+    # The noun comes last: "a young woman".
     words |= {w.casefold() for w in re.findall(r"\w+", person_words)[-1:]}
     return _Hero(gender, place, names[0].text if names else "", frozenset(words), possessive)
 
@@ -276,7 +288,7 @@ def _job_title(noun: Any) -> FoundValues:
     yield clean_span(noun.doc, first_noun.i, noun.i + 1)
 
 
-def clean_span(doc: Any, first: int, end: int) -> tuple[str, int, int]:
+def clean_span(doc: Any, first: int, end: int) -> ValueSpan:
     """The words of a span without the article or possessive before them, with pronouns in the
     plural; and where they stand."""
     while first < end - 1 and doc[first].lower_ in LEADING_WORDS:
@@ -285,7 +297,7 @@ def clean_span(doc: Any, first: int, end: int) -> tuple[str, int, int]:
         end -= 1
     span = doc[first:end]
     text = "".join(_neutral_word(t) + t.whitespace_ for t in span)
-    return " ".join(text.split()), span.start_char, span.end_char
+    return ValueSpan(" ".join(text.split()), span.start_char, span.end_char)
 
 
 def _neutral_word(token: Any) -> str:
@@ -306,6 +318,8 @@ def _read_family(doc: Any, hero: _Hero) -> FoundValues:
         if token.pos_ != "NOUN" or kin not in relatives:
             continue
         first_conjunct = token
+        # Of "her son and daughter", only the first has the possessive: the parser hangs the others
+        # on it.
         while first_conjunct.dep_ == "conj" and not any(
             c.dep_ == "poss" for c in first_conjunct.children
         ):
@@ -367,7 +381,7 @@ def _is_relative_clause(verb: Any, hero: _Hero) -> bool:
     return verb.dep_ in ("relcl", "acl") and _describes_hero(verb.head, hero)
 
 
-def _noun_phrase(noun: Any) -> tuple[str, int, int]:
+def _noun_phrase(noun: Any) -> ValueSpan:
     """A noun with what belongs to it, up to a comma, a clause or "with": "town near the sea"."""
     doc, end = noun.doc, noun.i + 1
     first_place = min([noun.i, *(t.i for t in noun.lefts)])
@@ -458,7 +472,7 @@ def _is_thing(noun: Any) -> bool:
     return noun.pos_ in ("NOUN", "PROPN") and noun.lower_ not in _NOT_PLACES
 
 
-def _verb_clause(verb: Any, first: int) -> tuple[str, int, int]:
+def _verb_clause(verb: Any, first: int) -> ValueSpan:
     """A clause from its first word, up to a comma, another clause, or the most words."""
     doc, end = verb.doc, verb.i + 1
     for token in doc[verb.i + 1 : first + MAX_VALUE_WORDS]:

@@ -13,14 +13,24 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.errors import DataError, MissingExtra, UsageError, first_line, no_such
 from kgbias.export import ExportContent, Format
 from kgbias.export.tables import write_parquet_table
 from kgbias.graph.profiles import Profile, ProfilePart, describe_reader
 from kgbias.graph.store import Store, StoredRun
-from kgbias.graph.types import Answer, Category, Generation, Group, Run, Triple, node_id, storable
+from kgbias.graph.types import (
+    Answer,
+    Category,
+    Generation,
+    Group,
+    Outcome,
+    Run,
+    Triple,
+    node_id,
+    storable,
+)
 from kgbias.ids import content_id
 from kgbias.ingest.formats import ImportFormat
 from kgbias.ingest.import_run import ImportResult
@@ -65,12 +75,13 @@ _REQUIRED_COLUMNS = (
 _UNKNOWN_VALUES = frozenset({"", "unknown", "other"})
 _VALUE_SEPARATOR = "; "
 _GENDERS = {"woman": "Women", "man": "Men", "non-binary": "Non-binary people"}
+# Theirs, besides gender: a group is called "religion: Hindu", as "good" says nothing alone.
 _ATTRIBUTES = frozenset(
     """age gender_alignment sexual_orientation geographic_origin education religion
     political_orientation health_status disability_status literacy_status immigration_status
     urbanicity marital_status parental_status income_level employment_status professional_field
     housing_status""".split()
-)  # theirs, besides gender: a group is called "religion: Hindu", as "good" says nothing alone
+)
 
 
 def story_table(run: StoredRun) -> Iterator[dict[str, Any]]:
@@ -227,13 +238,21 @@ IMPORT = ImportFormat(
 )
 
 
+class _StoryRecords(NamedTuple):
+    """What an import of stories writes."""
+
+    generations: list[Generation]
+    profiles: list[Profile]
+    answers: list[Answer]
+
+
 def _story_records(
     run: Run,
     path: Path,
     rows: Sequence[Mapping[str, str]],
     prompts: Sequence[tuple[str, str]],
     predicates: Mapping[str, str],
-) -> tuple[list[Generation], list[Profile], list[Answer]]:
+) -> _StoryRecords:
     """The generations, characters and texts of the stories. Stories with the same prompt follow
     each other as samples of it."""
     sample_counts: dict[tuple[str, int], int] = {}
@@ -245,6 +264,7 @@ def _story_records(
         prompt = number_of[_prompt_key(row)]
         number = sample_counts.get(key := (f"{category}/{group}/{person}", prompt), 0)
         sample_counts[key] = number + 1
+        # From this number, `Profile.prompt_key` finds the prompt again.
         sample = number * len(prompts) + prompt
         place = f"{key[0]}/{sample}"
         text = storable(row["story"])
@@ -261,6 +281,12 @@ def _story_records(
             ]
         )
         template = f"{FORMAT_NAME}:{_cell_text(row, 'prompt_template')}"
+        outcome: Outcome = "ok"
+        reason = ""
+        if declined:
+            outcome, reason = "refused", "refusal"
+        elif not values_read:
+            outcome, reason = "unparsable", "nothing was read"
         first_generation = Generation(
             run_id=run.id,
             path=f"{place}#0",
@@ -269,8 +295,8 @@ def _story_records(
             strategy="story",
             iteration=number,
             attempt=0,
-            outcome="refused" if declined else "ok" if values_read else "unparsable",
-            reason="refusal" if declined else "" if values_read else "nothing was read",
+            outcome=outcome,
+            reason=reason,
             template=template,
             template_hash=content_id("template", template),
             prompt=storable(_cell_text(row, "user_prompt")),
@@ -291,7 +317,7 @@ def _story_records(
         if not declined:
             profile_parts = tuple(ProfilePart(g.strategy, g.id) for g in value_generations)
             profiles.append(replace(profile, parts=profile_parts))
-    return generations, profiles, answers
+    return _StoryRecords(generations, profiles, answers)
 
 
 def _predicates(attributes: Iterable[str]) -> dict[str, str]:
