@@ -37,11 +37,12 @@ _BACKUP_STEP_PAGES = 10_000  # pages copied between two reports: 40 MB
 _MAX_COUNT = 2**53  # the largest count that a float can tell from the next
 _MAX_ROUNDS = 10**6  # the most rounds of a crawl, or attempts at a prompt
 _COLUMNS_FROM_MINUS_ONE = ("number", "cluster", "community")  # -1: in none
+_PROPERTIES = (
+    *(p for node in shape.NODES for p in node.properties),
+    *(p for edge in shape.EDGES for p in edge.properties),
+)
 _JSON_COLUMNS = {"details", "keys"} | {  # columns of JSON
-    p.name
-    for element in (*shape.NODES, *shape.EDGES)
-    for p in element.properties
-    if p.json or p.type in ("texts", "numbers")
+    p.name for p in _PROPERTIES if p.json or p.type in ("texts", "numbers")
 }
 _ROUNDING_TOLERANCE = 1e-6  # how far rounding may take a sum beyond the range of a measure
 _MAX_CHECK_MESSAGES = 20  # messages passed on from SQLite's own check
