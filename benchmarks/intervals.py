@@ -1,7 +1,7 @@
 """How often 95% intervals hold what was planted, by kind of figure: the table of
 docs/methods/how-well.md.
 
-    python benchmarks/intervals.py [SAMPLES] [--seed N]
+    python benchmarks/intervals.py [SAMPLES] [--seed N] [--only KIND]
 
 Each kind is drawn as often as SAMPLES says (default 1,000), from small and lopsided samples, where
 intervals fail first. The figure is computed by the function that computes it in reports.
@@ -10,19 +10,46 @@ intervals fail first. The figure is computed by the function that computes it in
 import argparse
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
+from kgbias.associate.methods import SCORES, _bootstrap_interval
+from kgbias.associate.result import Statistics
+from kgbias.compare.families import run_family
+from kgbias.compare.model_contrasts import _paired_difference
+from kgbias.compare.refusals import estimate_refusal_share
+from kgbias.compare.run_pairs import measure_rank_agreement
+from kgbias.compare.two_sample import mean_difference
+from kgbias.evidence.recorded_agreement import _figure_by_attribute
 from kgbias.evidence.stereotype_matching import _estimate_share
 from kgbias.graph.types import Group
-from kgbias.measure.scorer_agreement import cohens_kappa
+from kgbias.measure.rater_agreement import krippendorff_alpha
+from kgbias.measure.scorer_agreement import cohens_kappa, correlation_estimate
 from kgbias.measure.topics.shares import GroupShares, kl_divergence, relative_entropies
+from kgbias.methods.profiles.words import _intervals
+from kgbias.methods.rag.metrics import mean_over_records, retest_agreement
+from kgbias.probe.benchmarks.bbq import _FIGURE_FUNCTIONS
 from kgbias.probe.benchmarks.stereoset import StereoSetExample, _domain_figures
+from kgbias.probe.choice.result import share_over_statements
+from kgbias.probe.run_probes import contrast_intervals, contrast_values
+from kgbias.probe.sofa import category_bias
 from kgbias.stats.designs import Design
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import Sample, bootstrap, clustered_mean, mean, proportion, total
+from kgbias.stats.inference import (
+    Sample,
+    bootstrap,
+    bootstrap_clusters,
+    clustered_mean,
+    mean,
+    proportion,
+    quantile,
+    rank_correlation,
+    total,
+)
 from kgbias.stats.keyness import FeatureTable, log_odds_ratio, measure_keyness
+from kgbias.stats.poststratification import StandardWeights, StratifiedSample
 from kgbias.stats.units import UnitSums, ratio_of_sums
 
 Rng = np.random.Generator
@@ -94,7 +121,7 @@ def prompt_kinds() -> Iterator[FigureKind]:
                 design = Design(np.repeat(np.arange(n), s), np.arange(n) * 3 // n)
                 counts = np.ones(n * s, dtype=np.int64)
                 sample = Sample(values, counts, design, np.arange(n * s), signs=SIGNS)
-                return bootstrap(sample, mean, draws=300), p[0] - p[2]
+                return bootstrap(sample, mean, draws=1_000), p[0] - p[2]
 
             setting = f"{number} prompts of {size}, {p[0]:.0%} positive"
             yield FigureKind("mean regard by prompts", setting, once)
@@ -262,6 +289,297 @@ def known_kinds() -> Iterator[FigureKind]:
             yield FigureKind("known share", f"{groups} groups of 3 to 19, {p:.0%}", once)
 
 
+def record_kinds() -> Iterator[FigureKind]:
+    """A judge's metric of answers, three times over, and how often it says the same again."""
+    for n in (5, 10, 20, 50):
+        for shape in ((4.0, 0.5), (2.0, 2.0)):
+
+            def once(
+                rng: Rng, n: int = n, shape: tuple[float, float] = shape
+            ) -> tuple[Estimate, float]:
+                true = rng.beta(*shape, n)
+                values = rng.binomial(4, true[:, None], (n, 3)) / 4
+                return mean_over_records(values.tolist()), shape[0] / sum(shape)
+
+            mean_value = shape[0] / sum(shape)
+            yield FigureKind("mean over answers", f"{n} answers, mean {mean_value:.2f}", once)
+        for p in (0.9, 0.98):
+
+            def again(rng: Rng, n: int = n, p: float = p) -> tuple[Estimate, float]:
+                return retest_agreement([(True, bool(same)) for same in rng.random(n) < p]), p
+
+            yield FigureKind("share judged alike again", f"{n} things, {p:.0%}", again)
+
+
+def alpha_kinds() -> Iterator[FigureKind]:
+    for p in ((0.5, 0.5), (0.9, 0.1), (0.6, 0.3, 0.1)):
+        for true in (0.0, 0.5, 0.9):
+            for n in (30, 60):
+
+                def once(
+                    rng: Rng, n: int = n, p: tuple[float, ...] = p, true: float = true
+                ) -> tuple[Estimate, float]:
+                    # Each of three raters sees what a statement is, or guesses.
+                    shown = rng.choice(len(p), n, p=p)
+                    guesses = rng.choice(len(p), (n, 3), p=p)
+                    sees = rng.random((n, 3)) < math.sqrt(true)
+                    units = np.where(sees, shown[:, None], guesses).astype(str).tolist()
+                    return krippendorff_alpha(units, [str(k) for k in range(len(p))]), true
+
+                shares = ", ".join(f"{share:.0%}" for share in p)
+                yield FigureKind("alpha", f"{n} statements, labels {shares}, true {true}", once)
+
+
+def rank_kinds() -> Iterator[FigureKind]:
+    """Correlations of ranks, of normal scores that correlate."""
+    for n in (10, 20, 50):
+        for true in (0.0, 0.5, 0.9):
+
+            def once(rng: Rng, n: int = n, true: float = true) -> tuple[Estimate, float]:
+                first, second = draw_correlated(rng, n, true)
+                rho = correlation_estimate(rank_correlation(first, second), n)
+                return rho, 6 / math.pi * math.asin(true / 2)
+
+            yield FigureKind("rank correlation", f"{n} statements, {true}", once)
+    for n in (5, 10, 20):
+        for true in (0.0, 0.5):
+
+            def over_groups(rng: Rng, n: int = n, true: float = true) -> tuple[Estimate, float]:
+                pairs = [(row[:1], row[1:]) for row in np.array(draw_correlated(rng, n, true)).T]
+                return (
+                    measure_rank_agreement("regard", pairs).tau,
+                    2 / math.pi * math.asin(true),
+                )
+
+            yield FigureKind("Kendall's tau of two runs", f"{n} groups, {true}", over_groups)
+
+
+def draw_correlated(rng: Rng, n: int, true: float) -> tuple[np.ndarray, np.ndarray]:
+    first, second = rng.normal(size=(2, n))
+    return first, true * first + math.sqrt(1 - true * true) * second
+
+
+def chosen_kinds() -> Iterator[FigureKind]:
+    """Shares over statements: of choices, and of first places by perplexity."""
+    for n in (4, 10, 30):
+        for p in (0.05, 0.2, 0.5):
+
+            def once(rng: Rng, n: int = n, p: float = p) -> tuple[Estimate, float]:
+                answers = rng.integers(2, 7, n)
+                chosen = rng.binomial(answers, rng.beta(4 * p, 4 * (1 - p), n))
+                return share_over_statements(chosen, answers), p
+
+            yield FigureKind("share of choices", f"{n} statements, {p:.0%}", once)
+    for n in (5, 20):
+        for p in (0.05, 0.25):
+
+            def first(rng: Rng, n: int = n, p: float = p) -> tuple[Estimate, float]:
+                star = 10 + rng.normal(size=(4, n))
+                star[0] = np.where(rng.random(n) < p, 0, 20)
+                bias = category_bias("c", "abcd", [str(k) for k in range(n)], star, draws=100)
+                return bias.likeliest["a"], p
+
+            yield FigureKind("share of first places", f"{n} statements, {p:.0%}", first)
+
+
+def contrast_kinds() -> Iterator[FigureKind]:
+    for groups in (3, 4, 6, 12):
+
+        def once(rng: Rng, groups: int = groups) -> tuple[Estimate, float]:
+            values = rng.normal(size=(groups, 20))
+            low, high = contrast_intervals(values)
+            value = contrast_values(values)[0, 0]
+            truth = float(values[0, 0] - values[0].mean())
+            return Estimate(float(value), low[0, 0], high[0, 0], groups), truth
+
+        yield FigureKind("contrast of vectors", f"{groups} groups", once)
+
+
+def difference_kinds() -> Iterator[FigureKind]:
+    """Differences of two means: of labels and toxicities, by statements and by prompts."""
+    for n, others in ((5, 20), (20, 100), (40, 40)):
+        for p in (0.98, 0.9, 0.6):
+
+            def once(
+                rng: Rng, n: int = n, others: int = others, p: float = p
+            ) -> tuple[Estimate, float]:
+                first, second = (
+                    Sample(
+                        rng.choice([1.0, -1.0], size, p=[p, 1 - p]),
+                        np.ones(size, dtype=np.int64),
+                        signs=SIGNS,
+                    )
+                    for size in (n, others)
+                )
+                return mean_difference(first, second, draws=300), 0.0
+
+            yield FigureKind("difference of regard", f"{n} and {others}, {p:.0%} positive", once)
+
+        def toxic(rng: Rng, n: int = n, others: int = others) -> tuple[Estimate, float]:
+            first, second = (
+                Sample(rng.beta(0.3, 4, size), np.ones(size, dtype=np.int64), bounds=(0, 1))
+                for size in (n, others)
+            )
+            return mean_difference(first, second, draws=300), 0.0
+
+        yield FigureKind("difference of toxicity", f"{n} and {others}", toxic)
+    for number in (5, 10, 20):
+        for p in (0.05, 0.3):
+
+            def by_prompts(rng: Rng, number: int = number, p: float = p) -> tuple[Estimate, float]:
+                sides = {name: form_sample(rng, p, k) for name, k in (("a", number), ("b", 30))}
+                family = run_family("regard", "c", sides, [("a", "b")], detect=False)
+                return family.tests[0].difference, 0.0
+
+            setting = f"{number} and 30 prompts of 2, {p:.0%} negative"
+            yield FigureKind("difference by prompts", setting, by_prompts)
+
+            def at_mix(rng: Rng, number: int = number, p: float = p) -> tuple[Estimate, float]:
+                parts = [form_sample(rng, p, number, f"form {k}") for k in range(3)]
+                sample = StratifiedSample.pool(parts)
+                weights = StandardWeights.from_samples([sample])
+                return weights.estimate(sample, draws=300), 1 - 2 * p
+
+            setting = f"3 forms of {number} prompts of 2, {p:.0%} negative"
+            yield FigureKind("mean at one mix of prompts", setting, at_mix)
+
+
+def form_sample(rng: Rng, p: float, number: int, form: str = "chosen") -> StratifiedSample:
+    """Statements of prompts of one form, two each, of which a share p is negative."""
+    values = np.where(draw_clusters(rng, p, 0.2, number, 2), -1.0, 1.0)
+    forms = np.full(2 * number, form, dtype=object)
+    sample = replace(prompt_sample(values, number, 2), signs=SIGNS)
+    return StratifiedSample(sample, forms, forms)
+
+
+def toxicity_kinds() -> Iterator[FigureKind]:
+    for n in (5, 10, 20, 50):
+
+        def once(rng: Rng, n: int = n) -> tuple[Estimate, float]:
+            sample = Sample(rng.beta(0.3, 5, n), np.ones(n, dtype=np.int64), bounds=(0, 1))
+            return bootstrap(sample, mean, draws=300), 0.3 / 5.3
+
+        yield FigureKind("mean toxicity", f"{n} statements", once)
+
+        def median(rng: Rng, n: int = n) -> tuple[Estimate, float]:
+            sample = Sample.from_values(rng.beta(2, 5, n))
+            return bootstrap(sample, quantile(0.5), draws=300), 0.26444998329566
+
+        yield FigureKind("median", f"{n} statements", median)
+
+        def unbounded(rng: Rng, n: int = n) -> tuple[Estimate, float]:
+            return bootstrap(rng.normal(size=n), mean, draws=300), 0.0
+
+        yield FigureKind("mean effect of a word", f"{n} statements", unbounded)
+
+
+def bbq_kinds() -> Iterator[FigureKind]:
+    for templates in (3, 5, 25):
+        for p in (0.5, 0.9, 0.99):
+
+            def once(rng: Rng, templates: int = templates, p: float = p) -> tuple[Estimate, float]:
+                table = np.full((templates, 8), 12.0)
+                table[:, 7] = draw_clusters(rng, p, 0.1, templates, 12).sum(axis=1)
+                figure = _FIGURE_FUNCTIONS["bias, disambiguated"]
+                names = tuple(map(str, range(templates)))
+                sums = UnitSums(names, table, figure, bounds=(-100, 100))
+                return sums.estimate(draws=300), 100 * (2 * p - 1)
+
+            yield FigureKind("bias of BBQ", f"{templates} templates of 12, {p:.0%} biased", once)
+
+
+def unit_difference_kinds() -> Iterator[FigureKind]:
+    """Differences over units that both sides have: models over statements, runs over predicates."""
+    for n in (5, 10, 20, 50):
+
+        def models(rng: Rng, n: int = n) -> tuple[Estimate, float]:
+            differences = rng.gamma(4, 1, n) - rng.gamma(4, 1, n)
+            return _paired_difference(differences, np.zeros(n), 0), 0.0
+
+        yield FigureKind("difference of two models", f"{n} statements", models)
+
+        def clusters(rng: Rng, n: int = n) -> tuple[Estimate, float]:
+            of = np.repeat(np.arange(n), rng.integers(1, 8, n))
+            values = rng.normal(size=n)[of] / 2 + rng.normal(size=len(of))
+            found = bootstrap_clusters(
+                of.tolist(), lambda weights: (weights @ values) / weights.sum(axis=-1), draws=500
+            )
+            return found, 0.0
+
+        yield FigureKind("difference by predicates", f"{n} predicates of 1 to 7", clusters)
+
+
+def auc_kinds() -> Iterator[FigureKind]:
+    for groups, attributes in ((10, 4), (20, 10), (40, 30)):
+        for shift, true in ((0.0, 0.5), (0.7, 0.6896695967)):
+
+            def once(
+                rng: Rng,
+                groups: int = groups,
+                attributes: int = attributes,
+                shift: float = shift,
+                true: float = true,
+            ) -> tuple[Estimate, float]:
+                recorded = rng.random((groups, attributes)) < 0.15
+                lifts = rng.normal(size=recorded.shape) + shift * recorded
+                found = _figure_by_attribute(
+                    "kind", "name", lifts, recorded, [recorded], [tuple(range(groups))]
+                )
+                return found.auc, true
+
+            yield FigureKind("AUC over attributes", f"{groups} groups, {attributes}, {true}", once)
+
+
+def refusal_kinds() -> Iterator[FigureKind]:
+    for number in (5, 10, 20, 60):
+        for p in (0.02, 0.1, 0.5):
+
+            def once(rng: Rng, number: int = number, p: float = p) -> tuple[Estimate, float]:
+                shares = rng.binomial(3, rng.beta(2 * p, 2 * (1 - p), number)) / 3
+                return estimate_refusal_share(shares.tolist()), p
+
+            yield FigureKind("refusals", f"{number} prompts of 3, {p:.0%}", once)
+
+
+def vector_kinds() -> Iterator[FigureKind]:
+    """Scores of words over target words drawn around two places, of 20 numbers each."""
+    planted = np.random.default_rng(5)
+    middles, a, b = planted.normal(size=(2, 20)), *planted.normal(size=(2, 6, 20))
+
+    def draw(rng: Rng, n: int) -> dict[str, np.ndarray]:
+        x, y = (middle + rng.normal(size=(n, 20)) for middle in middles)
+        return {"x": x, "y": y, "a": a, "b": b}
+
+    for name, score in SCORES.items():
+        for n in (4, 8, 25):
+            if n < score.min_words:
+                continue
+            true = score.compute(draw(planted, 20_000))
+
+            def once(
+                rng: Rng, n: int = n, name: str = name, true: float = true
+            ) -> tuple[Estimate, float]:
+                tables, score = draw(rng, n), SCORES[name]
+                how = Statistics(bootstrap_draws=200)
+                ends = _bootstrap_interval(name, tables, score.is_paired, how)
+                return Estimate(score.compute(tables), *ends, 2 * n), true
+
+            yield FigureKind(name.upper(), f"{n} + {n} words", once)
+
+
+def profile_kinds() -> Iterator[FigureKind]:
+    for names in (4, 10, 40):
+
+        def once(rng: Rng, names: int = names) -> tuple[Estimate, float]:
+            often = rng.gamma(2, 0.5, (2 * names, 1))
+            counts = rng.poisson(np.hstack([2 * often, np.full((2 * names, 1), 10.0)]))
+            in_group = np.arange(2 * names) < names
+            low, high = _intervals(counts.astype(float), counts.sum(axis=1), in_group, 300, rng)
+            return Estimate(0.0, low[0], high[0], names), 0.0
+
+        yield FigureKind("contribution of a word", f"{names} + {names} names", once)
+
+
 def pair_kinds() -> Iterator[FigureKind]:
     for units in (3, 6, 12, 24):
 
@@ -285,6 +603,19 @@ KINDS = (
     benchmark_kinds,
     known_kinds,
     pair_kinds,
+    record_kinds,
+    alpha_kinds,
+    rank_kinds,
+    chosen_kinds,
+    contrast_kinds,
+    difference_kinds,
+    toxicity_kinds,
+    bbq_kinds,
+    unit_difference_kinds,
+    auc_kinds,
+    refusal_kinds,
+    vector_kinds,
+    profile_kinds,
 )
 
 
@@ -292,10 +623,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("samples", nargs="?", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", help="kinds whose name holds this")
     arguments = parser.parse_args()
     print("| figure | samples | held | printed |\n|---|---|---|---|")
     for number, kinds in enumerate(KINDS):
         for place, kind in enumerate(kinds()):
+            if arguments.only and arguments.only not in kind.figure:
+                continue
             rng = np.random.default_rng([arguments.seed, number, place])
             draws = [kind.draw_once(rng) for _ in range(arguments.samples)]
             with_interval = [(e, truth) for e, truth in draws if e.has_interval]

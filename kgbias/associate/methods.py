@@ -8,6 +8,7 @@ percentile bootstraps over target words.
 To add a method, write a function and add a row to `METHODS` with what it takes.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -41,7 +42,7 @@ from kgbias.errors import DataError, UsageError, no_such
 from kgbias.models.embed import LAST_LAYER, Encoding
 from kgbias.parameters import WrongValue
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import ranks
+from kgbias.stats.inference import few_units_widening, ranks
 
 SetVectorTables = Mapping[str, Array]
 NO_TEST = "none"
@@ -49,12 +50,15 @@ NO_TEST = "none"
 
 @dataclass(frozen=True, slots=True)
 class VectorScore:
-    """A score: how to compute it from the vectors of the sets (x, y, a, b), how to read it, and
-    whether X and Y are pairs, drawn together."""
+    """A score: how to compute it from the vectors of the sets (x, y, a, b), how to read it, whether
+    X and Y are pairs, drawn together, whether it is a mean over their words, and from how many of
+    each on it has an interval."""
 
     compute: Callable[[SetVectorTables], float]
     meaning: str
     is_paired: bool = False
+    is_mean: bool = False
+    min_words: float = 2
 
 
 def rnd(x: Array, y: Array, a: Array) -> float:
@@ -121,22 +125,31 @@ def ripa(x: Array, y: Array, a: Array) -> float:
 
 SCORES: Mapping[str, VectorScore] = {
     "rnd": VectorScore(
-        lambda v: rnd(v["x"], v["y"], v["a"]), "distance of A to X minus that to Y; below 0: X"
+        lambda v: rnd(v["x"], v["y"], v["a"]),
+        "distance of A to X minus that to Y; below 0: X",
+        min_words=8,
     ),
     "rnsb": VectorScore(
-        lambda v: rnsb(v["x"], v["y"], v["a"], v["b"]), "divergence in nats; 0: none more negative"
+        lambda v: rnsb(v["x"], v["y"], v["a"], v["b"]),
+        "divergence in nats; 0: none more negative",
+        min_words=25,
     ),
     "mac": VectorScore(
-        lambda v: mac(v["x"], v["y"], v["a"], v["b"]), "cosine distance; 1: unrelated"
+        lambda v: mac(v["x"], v["y"], v["a"], v["b"]),
+        "cosine distance; 1: unrelated",
+        is_mean=True,
     ),
     "ect": VectorScore(
         lambda v: ect(v["x"], v["y"], np.concatenate([v["a"], v["b"]])),
         "rank correlation; 1: the same attributes near X and Y",
+        # It is the lower the fewer distinct words the means are of, and resamples have fewer.
+        min_words=math.inf,
     ),
     "ripa": VectorScore(
         lambda v: ripa(v["x"], v["y"], v["a"]),
         "inner product with x - y; above 0: A leans to X",
         is_paired=True,
+        is_mean=True,
     ),
 }
 """The scores by name. RND and RIPA take one attribute set: A; with X and Y, ECT takes both."""
@@ -208,7 +221,7 @@ def _bootstrap_interval(
 ) -> tuple[float, float]:
     """The score's 95% interval over target words: those of X and of Y, or pairs."""
     n_x, n_y = len(tables["x"]), len(tables["y"])
-    if min(n_x, n_y) < 2:
+    if min(n_x, n_y) < SCORES[name].min_words:
         return float("nan"), float("nan")
     rng = np.random.default_rng(statistics.seed)
     values = []
@@ -227,7 +240,9 @@ def _bootstrap_interval(
             values.append(SCORES[name].compute(resampled))
     # ECT is not defined for a resample in which all attributes are equally near.
     low, high = np.nanquantile(values, [0.025, 0.975])
-    return float(low), float(high)
+    value = SCORES[name].compute(tables)
+    widening = few_units_widening(min(n_x, n_y)) if SCORES[name].is_mean else 1.0
+    return value - (value - float(low)) * widening, value + (float(high) - value) * widening
 
 
 PredictorKind = Literal["auto", "masked", "causal"]

@@ -20,6 +20,7 @@ import numpy as np
 
 from kgbias.compare.paired_tests import ClusterSample, permutation_detectable
 from kgbias.compare.permutation import permutation_units, permute_clusters
+from kgbias.compare.two_sample import hybrid_interval
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TripleView
@@ -27,7 +28,17 @@ from kgbias.io import text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure, scored_measures
-from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values, benjamini_hochberg, holm
+from kgbias.stats.inference import (
+    DEFAULT_DRAWS,
+    Estimate,
+    Sample,
+    Values,
+    benjamini_hochberg,
+    bootstrap,
+    holm,
+    is_one_sided,
+    mean,
+)
 from kgbias.stats.poststratification import (
     CHOSEN_FORM,
     MIN_VALUES,
@@ -426,6 +437,11 @@ def run_family(
         "chosen": _FormMean.weighted(forms, {CHOSEN_FORM: 1.0} if CHOSEN_FORM in forms else {}),
         "raw": _FormMean.unweighted(forms),
     }
+    means: dict[str, Callable[[StratifiedSample], Estimate]] = {
+        "": mix.estimate,
+        "chosen": StandardWeights({CHOSEN_FORM: 1.0}, 1.0).estimate,
+        "raw": lambda side: bootstrap(side.sample, mean),
+    }
     units_by_side = permutation_units(sides, mix) if detect else None
     tests = []
     for first_name, second_name in track_tests(
@@ -438,6 +454,18 @@ def run_family(
             else form_sums[second_name],
         )
         differences = {name: figure.difference(first, second) for name, figure in figures.items()}
+        own = sides[first_name]
+        others = (
+            StratifiedSample.pool([side for name, side in sides.items() if name != first_name])
+            if second_name == REST
+            else sides[second_name]
+        )
+        if is_one_sided(own.sample) or is_one_sided(others.sample):
+            # Few resamples have another label: the ends are those of both means.
+            for name, mean_of in means.items():
+                if differences[name].has_interval:
+                    ends = hybrid_interval(mean_of(own), mean_of(others))
+                    differences[name] = replace(differences[name], low=ends.low, high=ends.high)
         difference = differences.pop("")
         if second_name == REST:
             p_value = float(permutation.rest_p_values[side_order[first_name]])

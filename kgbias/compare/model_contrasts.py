@@ -37,10 +37,10 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, ProbeRun, TripleView, node_id
 from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure
-from kgbias.stats.designs import percentile_interval
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values
 from kgbias.stats.poststratification import StandardWeights, StratifiedSample
 from kgbias.stats.ppi import NOT_TESTED, CorrectedDifference
+from kgbias.stats.units import resample_interval
 
 AFFINITY = "affinity"
 NEGATIVE_AFFINITY = "affinity_to_negative"
@@ -508,9 +508,7 @@ def _paired_difference(differences: Values, parts: Values, seed: int) -> Estimat
         )
     rng = np.random.Generator(np.random.PCG64(seed))
     (resampled,) = _resample_means(differences[None], parts, rng)
-    return Estimate(
-        float(differences.mean()), *percentile_interval(resampled, 0.95), len(differences)
-    )
+    return resample_interval(float(differences.mean()), resampled, len(differences))
 
 
 def _standard_error(differences: Values) -> float:

@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kgbias.stats.designs import percentile_interval
+from kgbias.stats.estimate import Interval
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
     Estimate,
     Sample,
     Values,
-    resample_means,
+    bootstrap,
     resample_statistic,
 )
 from kgbias.stats.inference import mean as mean_of
@@ -218,21 +219,33 @@ def mean_difference(
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """Mean of the first minus mean of the second, with the percentile bootstrap interval of both
-    resampled, by their designs if both have one. The interval is NaN if either has fewer than two
-    values."""
+    """Mean of the first minus mean of the second. If both have a design, its interval is the
+    percentile interval of both resampled by it; otherwise it is made of the intervals of both means
+    (`hybrid_interval`). NaN if either has fewer than two values."""
     first, second = Sample.from_values(first), Sample.from_values(second)
     size = first.n + second.n
     value = first.mean - second.mean
     if min(first.n, second.n) < 2:
         return Estimate.missing(size, value)
+    if first.design is None or second.design is None:
+        own, other = (
+            bootstrap(s, mean_of, draws=draws, level=level, seed=seed) for s in (first, second)
+        )
+        return Estimate(value, *hybrid_interval(own, other), size)
     rng = np.random.Generator(np.random.PCG64(seed))
-    if first.design is not None and second.design is not None:
-        sides = [resample_statistic(s, mean_of, draws, rng) for s in (first, second)]
-        replicates = sides[0].subtract(sides[1]).replicates(rng)
-    else:
-        replicates = resample_means(first, draws, rng) - resample_means(second, draws, rng)
+    sides = [resample_statistic(s, mean_of, draws, rng) for s in (first, second)]
+    replicates = sides[0].subtract(sides[1]).replicates(rng)
     (low, high), (second_min, second_max) = first.range, second.range
     return Estimate(value, *percentile_interval(replicates, level), size).clip(
         low - second_max, high - second_min
     )
+
+
+def hybrid_interval(first: Estimate, second: Estimate) -> Interval:
+    """The ends of the interval of the difference of two independent figures from theirs: the square
+    root of the sum of squares of how far each end is (Newcombe 1998, method 10; Zou and Donner
+    2008)."""
+    value = first.value - second.value
+    below = math.hypot(first.value - first.low, second.high - second.value)
+    above = math.hypot(first.high - first.value, second.value - second.low)
+    return Interval(value - below, value + above)

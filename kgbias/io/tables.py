@@ -220,6 +220,8 @@ def find_delimiter(text: str, known: Sequence[str] = ()) -> str:
     """What separates the cells of a table, by its header: that which brings out these columns, else
     what parts it into the most cells."""
     header = text.lstrip("\r\n").partition("\n")[0]
+    if _QUOTED_NAMES.fullmatch(header.strip()):
+        return " "
 
     def rank(delimiter: str) -> tuple[int, int]:
         cells = _split_cells(header, delimiter)
@@ -230,6 +232,9 @@ def find_delimiter(text: str, known: Sequence[str] = ()) -> str:
         if rank(delimiter)[0] > max(least - 1, rank(best_delimiter)[0]) and rank(delimiter)[1] > 1:
             return delimiter
     return best_delimiter
+
+
+_QUOTED_NAMES = re.compile(r'"[^"]*"( "[^"]*")+')  # of columns, as R writes them
 
 
 def _find_known(cells: Iterable[str], known: Iterable[str]) -> set[str]:
@@ -296,6 +301,11 @@ def pad_row(cells: Sequence[str], header: Sequence[str]) -> list[str]:
     row that is too long."""
     while len(cells) > len(header) and not cells[-1].strip():
         cells = cells[:-1]
+    if len(cells) > len(header) == 1:
+        raise ValueError(
+            f"a row has {len(cells)} cells, but the first line is not the names of columns, which "
+            "a table begins with"
+        )
     if len(cells) > len(header):
         raise ValueError(f"a row has {len(cells)} cells, but the header has {len(header)}")
     # Our own tables guard what a spreadsheet would take for a formula.
@@ -304,8 +314,10 @@ def pad_row(cells: Sequence[str], header: Sequence[str]) -> list[str]:
 
 def _need_columns(header: Sequence[str], needed: Sequence[str], source: str) -> None:
     if missing_columns := [name for name in needed if name not in header]:
-        advice = identify_columns(header)
-        raise DataError(no_such("column", missing_columns[0], header, f" in {source}") + advice)
+        refusal = no_such("column", missing_columns[0], filter(None, header), f" in {source}")
+        raise DataError(
+            f"{refusal} (a table begins with a line of their names){identify_columns(header)}"
+        )
 
 
 def is_missing(cell: str) -> bool:
@@ -355,7 +367,8 @@ def _parse_text(path: Path, text: str, known: Sequence[str], lines: bool) -> She
     """A table with a header or, where that is allowed, a list with one value a line."""
     body, skipped_lines = _skip_comments(text)
     delimiter = find_delimiter(body, known)
-    if not lines or _find_known(_split_cells(_first_line(body), delimiter), known):
+    has_names = delimiter == " " or _find_known(_split_cells(_first_line(body), delimiter), known)
+    if has_names or not lines:
         stream = io.StringIO(body, newline="")
         columns, rows = parse_table(stream, str(path), (), delimiter, known)
         form = _DELIMITERS.get(delimiter, "a table")
@@ -450,7 +463,7 @@ def _check_list(path: Path, body: str, values: Sequence[str], known: Sequence[st
 def _table_columns(body: str, delimiter: str) -> list[str]:
     """The first row of a text whose rows are those of a table, which have equally many cells; none
     for a list of texts. Sentences, too, have commas, so a table between commas also has numbers or
-    begins with names in one word."""
+    begins with names in one word, or with one that columns of texts have."""
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter, skipinitialspace=True)
     try:
@@ -466,6 +479,8 @@ def _table_columns(body: str, delimiter: str) -> list[str]:
     has_names = len(header) > 2 and all(map(_NAME_OF_COLUMN.fullmatch, header))
     if len(rows) == 1:
         has_names = has_names and all(map(_is_header_word, header))
+    elif len(header) > 3 and alike_share == 1:
+        has_names = has_names or any(map(_is_header_word, header))
     has_numbers = any(_NUMBER.fullmatch(cell.strip()) for row in rows for cell in row)
     return header if has_names or (has_numbers and alike_share == 1) else []
 

@@ -4,6 +4,7 @@ People are compared with people and models with models: what a model says is no 
 person says.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,8 +14,10 @@ import numpy as np
 
 from kgbias.graph.labels import SKIPPED_LABEL, Label, RaterKind
 from kgbias.graph.types import TripleView
+from kgbias.measure.scorer_agreement import MIN_KAPPA_STATEMENTS, agreement_prior
 from kgbias.measures import Measure, get_measure
 from kgbias.stats.designs import percentile_interval
+from kgbias.stats.estimate import Interval
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Values
 
 
@@ -136,8 +139,8 @@ def _ordered_labels(measure: Measure) -> list[str]:
 def krippendorff_alpha(
     units: Sequence[Sequence[str]], order: Sequence[str], level: str = "nominal"
 ) -> Estimate:
-    """Krippendorff's alpha of the labels that units got, each from any number of raters, with the
-    percentile bootstrap interval over units; units with one label are left out.
+    """Krippendorff's alpha of the labels that units got, each from any number of raters, with its
+    interval over units, from thirty on (`_alpha_interval`); units with one label are left out.
 
     alpha = 1 - (n - 1) sum o_ck d_ck / sum n_c n_k d_ck, with coincidences o of pairs of labels of
     a unit, each pair of a unit of m labels counting 1 / (m - 1), their margins n_c and their sum n
@@ -160,18 +163,26 @@ def krippendorff_alpha(
     values = np.array([float(x) for x in order]) if level == "interval" else None
     alpha = float(_table_alphas(all_tables.sum(axis=0)[None], level, values)[0])
     n = len(tables)
-    if n < 2 or np.isnan(alpha):
+    if n < MIN_KAPPA_STATEMENTS or math.isnan(alpha):
         return Estimate.missing(n, alpha)
+    low, high = _alpha_interval(all_tables, level, values)
+    return Estimate(alpha, min(low, alpha), max(high, alpha), n)
+
+
+def _alpha_interval(tables: Values, level: str, values: Values | None) -> Interval:
+    """The interval of alpha from the coincidences of each unit, [n, labels, labels]: 95% of the
+    alphas where each unit counts as an exponential variable (the Bayesian bootstrap: Rubin 1981),
+    beside those of the prior that kappa has, over the labels that were given. Of two raters' labels
+    this is kappa's interval."""
+    given = np.flatnonzero(tables.sum(axis=(0, 1)))
+    prior = np.zeros(tables.shape[1:])
+    prior[np.ix_(given, given)] = agreement_prior(len(given))
     rng = np.random.Generator(np.random.PCG64(0))
-    # How often each unit is drawn: sums of tables follow by one product.
-    resample_counts = rng.multinomial(n, np.full(n, 1 / n), size=DEFAULT_DRAWS)
-    drawn_alphas = _table_alphas(np.tensordot(resample_counts, all_tables, axes=1), level, values)
-    if not np.nanmax(drawn_alphas) > np.nanmin(
-        drawn_alphas
-    ):  # no disagreement was seen: how rare it is, is open
-        return Estimate.missing(n, alpha)
-    low, high = percentile_interval(drawn_alphas, 0.95)
-    return Estimate(alpha, low, high, n)
+    # How often each unit counts: sums of tables follow by one product.
+    counts = rng.exponential(size=(DEFAULT_DRAWS, len(tables)))
+    drawn_prior = rng.gamma(prior, size=(DEFAULT_DRAWS, *prior.shape))
+    drawn = np.tensordot(counts, tables, axes=1) + drawn_prior + drawn_prior.swapaxes(1, 2)
+    return percentile_interval(_table_alphas(drawn, level, values), 0.95)
 
 
 def _table_alphas(tables: Values, level: str, values: Values | None) -> Values:

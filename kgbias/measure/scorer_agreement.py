@@ -148,7 +148,7 @@ def cohens_kappa(
 
     The interval of kappa holds 95% of the kappas that a prior makes of the table (Basu, Banerjee
     and Sen 2000): as if two statements had been seen before, whose labels are equally frequent and
-    on which the judges agreed a quarter beyond chance. Kappa's variance (Fleiss, Cohen and Everitt
+    on which the judges agreed a third beyond chance. Kappa's variance (Fleiss, Cohen and Everitt
     1969) knows nothing of labels that are rare and that a sample happens to lack. Below thirty
     statements there is no interval. Kappa is undefined if both give only one and the same label. If
     statements come in `units` (the templates that they were made from), one for each statement,
@@ -200,13 +200,9 @@ def _table_kappa(table: Values) -> float:
 
 def _kappa_interval(table: Values, value: float) -> tuple[float, float]:
     labels = len(table)
-    even_prior = np.full((labels, labels), _PRIOR_STATEMENTS / labels**2)
-    prior_counts = (
-        1 - _PRIOR_KAPPA
-    ) * even_prior + _PRIOR_KAPPA * _PRIOR_STATEMENTS / labels * np.eye(labels)
     rng = np.random.Generator(np.random.PCG64(0))
     # Gamma draws divided by their sum are a Dirichlet draw, here of whole tables at once.
-    drawn_tables = rng.gamma(table + prior_counts, size=(_DRAWS, labels, labels))
+    drawn_tables = rng.gamma(table + agreement_prior(labels), size=(_DRAWS, labels, labels))
     drawn_tables /= drawn_tables.sum(axis=(1, 2), keepdims=True)
     chance = (drawn_tables.sum(axis=2) * drawn_tables.sum(axis=1)).sum(axis=1)
     kappas = (np.trace(drawn_tables, axis1=1, axis2=2) - chance) / (1 - chance)
@@ -215,19 +211,29 @@ def _kappa_interval(table: Values, value: float) -> tuple[float, float]:
     return min(low, value), max(high, value)
 
 
+def agreement_prior(labels: int) -> Values:
+    """The prior of a table of two judges' labels, [labels, labels]: two statements, whose labels
+    are equally frequent and on which they agree a third beyond chance."""
+    even = np.full((labels, labels), 1 / labels**2)
+    return np.asarray(
+        _PRIOR_STATEMENTS * ((1 - _PRIOR_KAPPA) * even + _PRIOR_KAPPA / labels * np.eye(labels))
+    )
+
+
 MIN_KAPPA_STATEMENTS = 30  # statements for an interval of kappa
-_PRIOR_STATEMENTS, _PRIOR_KAPPA = 2.0, 0.25  # statements of the prior, and its kappa
+_PRIOR_STATEMENTS, _PRIOR_KAPPA = 2.0, 0.35  # statements of the prior, and its kappa
 _DRAWS = 5_000
+
+
+_MIN_RANKED = 10  # statements for an interval of a rank correlation
 
 
 def correlation_estimate(rho: float, n: int, level: float = 0.95) -> Estimate:
     """A rank correlation with its interval by Fisher's transformation, with the standard error of
-    Bonett and Wright (2000), which fits ranks and needs no resampling."""
-    if math.isnan(rho) or n < 4:
+    Bonett and Wright (2000), which fits ranks and needs no resampling. Without an interval below
+    ten statements, and for orders that are the same or opposite."""
+    if math.isnan(rho) or n < _MIN_RANKED or abs(rho) >= 1:
         return Estimate.missing(n, rho)
-    # atanh(1) is infinite.
-    if abs(rho) >= 1:
-        return Estimate(rho, rho, rho, n)
     half_width = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt((1 + rho * rho / 2) / (n - 3))
     transformed = math.atanh(rho)
     return Estimate(

@@ -29,7 +29,7 @@ from kgbias.io.files import write_text
 from kgbias.io.tables import read_table
 from kgbias.probe.sets import name_people
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import bootstrap, mean, proportion
+from kgbias.stats.inference import bootstrap, clustered_proportion, mean, proportion
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -336,7 +336,7 @@ def validate_apx(
     def score_by(scores: Array) -> LabelRecovery:
         merged = np.einsum("lg,tgd->tld", weights, scores)
         table = ApxTable(labels, texts, ("",) * len(texts), merged)
-        return compare_with_labels(bias_scores(table), labels, texts, truth, seed=seed)
+        return compare_with_labels(bias_scores(table), labels, texts, truth)
 
     apx, plain_perplexity = (
         score_by(adjust_perplexities(values, names, as_published=as_published)),
@@ -351,8 +351,6 @@ def compare_with_labels(
     groups: Sequence[str],
     descriptors: Sequence[str],
     labels: Mapping[str, str],
-    *,
-    seed: int = 0,
 ) -> LabelRecovery:
     """Compare scores of shape [groups, descriptors], lower is more strongly tied, with each
     descriptor's label.
@@ -375,4 +373,4 @@ def compare_with_labels(
     rank_values = np.array(ranks, dtype=np.float64)
     accuracy = proportion(int((rank_values == 1).sum()), len(ranks))
     reciprocal = tuple((1 / rank_values).tolist())
-    return LabelRecovery(accuracy, bootstrap(1 / rank_values, mean, seed=seed), reciprocal)
+    return LabelRecovery(accuracy, clustered_proportion(range(len(ranks)), reciprocal), reciprocal)

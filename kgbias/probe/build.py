@@ -27,7 +27,7 @@ from kgbias.io.reading import read_toml
 from kgbias.io.tables import VALUE, TableFormat, as_text, read_sheet
 from kgbias.io.text import escape_formula
 from kgbias.models.score.base import Array, TextScorer
-from kgbias.probe.sets import read_identities
+from kgbias.probe.sets import read_identities, refuse_template
 
 REASONS = {
     "empty": "it is empty",
@@ -235,7 +235,7 @@ CRAWL_CATEGORIES: Mapping[str, str] = {"ethnicity": "nationality", "race": "nati
 _SBIC_COLUMNS = ("targetStereotype", "targetCategory")
 DOOR = TableFormat(
     "stereotypes: `sofa build`",
-    (("statement", "stereotype", "text"),),
+    (("statement", "stereotype", "sentence", "text"),),
     ("category",),
     "SBIC, a text with one a line",
 )
@@ -287,6 +287,7 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
                 f"{path}, line {line}: {text[:60]!r} in the column {statement_column!r} is no "
                 "statement: name the one that holds the statements in `column`"
             )
+        refuse_template(path, line, text)
     return Stereotypes(
         [(row.get("category", "").strip(), row[statement_column]) for _, row in filled_rows],
         {},

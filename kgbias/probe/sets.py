@@ -1,6 +1,7 @@
 """Groups, statements, names and descriptors: named sets and users' files."""
 
 import ast
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -205,10 +206,25 @@ def _texts_by_category(path: Path, door: TableFormat) -> dict[str, list[str]]:
             raise DataError(
                 f"{path}, line {line}: {text[:60]!r} is no {names[0]}: it has no letter"
             )
+        if door is STATEMENTS:
+            refuse_template(path, line, text)
         if isinstance(parse_literal(text), list):
             raise DataError(f"{path}, line {line}: {text[:60]!r} is a list: write one a row")
         texts_found.setdefault(as_text(row.get(category)), []).append(text)
     return texts_found
+
+
+def refuse_template(path: Path, line: int, text: str) -> None:
+    """Raise DataError for a text with a place to be filled."""
+    if place := _PLACE.search(text):
+        raise DataError(
+            f"{path}, line {line}: {text[:60]!r} has the place {place[0]} to be filled: write "
+            "whole statements"
+        )
+
+
+# What templates of Winogender, BBQ, the Equity Evaluation Corpus and BEC-Pro have for words.
+_PLACE = re.compile(r"\$[A-Z]{2}[A-Z_]*|\{\{?\w+\}?\}|\[MASK\]|<mask>|<(person|emotion) [a-z]+>")
 
 
 def _check_distinct(path: Path, texts: Sequence[str]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.models.score.base import ProbeGrid
-from kgbias.stats.inference import DEFAULT_DRAWS, Estimate
+from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, clustered_proportion
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ class CategoryBias:
     of each statement, [statements]. `shares` says how often each group has the lowest PPL* (the
     paper's top-1), `likeliest` how often it ranks first by the chosen measure; each sums to 1.
     Intervals are 95%: for the score, over identities and statements (`_likely_scores`); for the
-    shares, which are of these identities, by bootstrap over statements.
+    shares, which are of these identities, over statements.
     """
 
     category: str
@@ -101,7 +101,6 @@ def category_bias(
     if not statements:
         raise DataError(f"category {category!r} has no statements")
     variances = star.var(axis=0, ddof=1)
-    resample_counts = _resample_counts(len(statements), draws, seed)
     score = _percentile_estimate(
         float(variances.mean()), _likely_scores(star, draws, seed), len(statements)
     )
@@ -111,10 +110,8 @@ def category_bias(
     def first_place_shares(values: Array) -> dict[str, Estimate]:
         firsts = first_shares(values)
         return {
-            group: _percentile_estimate(float(group_firsts.mean()), share_draws, len(statements))
-            for group, group_firsts, share_draws in zip(
-                groups, firsts, _resampled_means(firsts, resample_counts), strict=True
-            )
+            group: clustered_proportion(range(len(statements)), group_firsts)
+            for group, group_firsts in zip(groups, firsts, strict=True)
         }
 
     return CategoryBias(
@@ -188,17 +185,6 @@ def _likely_scores(star: Array, draws: int, seed: int) -> Array:
             residual_degrees, draws
         )
     return np.asarray(score_draws, dtype=np.float64)
-
-
-def _resample_counts(n: int, draws: int, seed: int) -> NDArray[np.int64]:
-    """How often each of n statements is drawn, [draws, n]."""
-    rng = np.random.Generator(np.random.PCG64(seed))
-    return rng.multinomial(n, np.full(n, 1 / n), size=draws)
-
-
-def _resampled_means(rows: Array, counts: NDArray[np.int64]) -> Array:
-    """The mean of each row in each draw, [rows, draws]."""
-    return np.asarray(rows @ counts.T / rows.shape[1], dtype=np.float64)
 
 
 def _percentile_estimate(value: float, replicates: Array, n: int) -> Estimate:

@@ -84,7 +84,14 @@ from kgbias.report.tables import (
     Table,
     as_sentence,
 )
-from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap, mean, proportion
+from kgbias.stats.inference import (
+    STATISTICS,
+    Estimate,
+    Sample,
+    bootstrap,
+    clustered_proportion,
+    proportion,
+)
 from kgbias.stats.ppi import CorrectedDifference
 from kgbias.stats.variance import deviation, note_narrow_intervals
 
@@ -700,7 +707,11 @@ def probe_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit
                 [ranks[n, s] for of, s, _ in said_places if of == n], dtype=np.float64
             )
             shares.append((group.name, first_share))
-            reciprocal_rank = bootstrap(1 / own_ranks, mean) if len(own_ranks) else None
+            reciprocal_rank = (
+                clustered_proportion(range(len(own_ranks)), 1 / own_ranks)
+                if len(own_ranks)
+                else None
+            )
             rows.append([group.name, first_share, len(own_ranks), reciprocal_rank])
         key = f"{place}-probes" + (f"-{number}" if number else "")
         draw = partial(draw_share_bars, shares, "statements before which its name has the lowest")

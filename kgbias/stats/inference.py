@@ -18,7 +18,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.stats.designs import NORMAL_95, Design, Places, Resamples, StudentScale, resample
+from kgbias.stats.designs import (
+    NORMAL_95,
+    Design,
+    Places,
+    Resamples,
+    StudentScale,
+    percentile_interval,
+    resample,
+)
 from kgbias.stats.estimate import Estimate as Estimate
 from kgbias.stats.estimate import Interval
 
@@ -118,6 +126,18 @@ class Sample:
         return self.bounds or (float(self.values.min()), float(self.values.max()))
 
     @property
+    def known_bounds(self) -> tuple[float, float] | None:
+        """The bounds of a mean, from those of the measure; None if it has none."""
+        return self.bounds or self.signs
+
+    @property
+    def labels(self) -> Values:
+        """The signs of the labels that a sample of labels can have."""
+        # Labels that nobody was given have their share of the prior too.
+        lowest, highest = self.known_bounds or (min(0.0, float(self.values.min())), 1.0)
+        return np.arange(lowest, highest + 1)
+
+    @property
     def mean(self) -> float:
         """The mean of the observations; NaN without any."""
         if not len(self.values):
@@ -172,6 +192,9 @@ _MAX_CHUNK_VALUES = 4_000_000  # resampled values in memory at once
 _MAX_MEAN_REPEATS = 2  # mean repeats of a value up to which draws are made one by one
 _MIN_NORMAL_VALUES = 5000  # values; beyond this, the mean of a resample is normal to many digits
 _MAX_DISTINCT_VALUES = 200  # distinct values; up to this many, drawing by counts is fast enough
+MIN_SKEWED_VALUES = 20
+"""The fewest observations for the interval of a mean of a measure with bounds: fewer do not show
+how rare high values are."""
 _MAX_SKEWED_VALUES = 5_000  # observations; beyond this, a mean has no skew to speak of
 
 
@@ -186,6 +209,8 @@ class Statistic:
     """Whether it grows with the number of values."""
     is_mean: bool = False
     """Whether it is the mean."""
+    min_count: int = 0
+    """The fewest observations for an interval."""
 
     def __call__(self, rows: Values) -> Values:
         return self.from_values(rows)
@@ -218,6 +243,11 @@ def bootstrap(
         return _bootstrap_count(sample, draws, level, seed)
     if isinstance(statistic, Statistic) and statistic.is_mean and is_one_sided(sample):
         return _bootstrap_label_mean(sample, statistic, draws, level, seed)
+    if isinstance(statistic, Statistic):
+        fewest = MIN_SKEWED_VALUES if is_studentised(sample, statistic) else statistic.min_count
+        if 0 < sample.n < fewest:
+            values, counts = sample.distinct_values()
+            return Estimate.missing(sample.n, float(statistic.from_counts(values, counts)))
     plain = sample.design is None and not is_studentised(sample, statistic)
     observations = sample.expand() if plain else None
     if observations is None:
@@ -246,6 +276,14 @@ def bootstrap(
 
 def _is_mean(statistic: Callable[..., Values] | Statistic) -> bool:
     return isinstance(statistic, Statistic) and statistic.is_mean
+
+
+def student_widening(freedom: float) -> float:
+    """By how much a normal distribution's interval must be moved out to be Student's; by nothing
+    beyond `MAX_WIDENED_UNITS` degrees of freedom."""
+    if freedom > MAX_WIDENED_UNITS:
+        return 1.0
+    return student_quantile(0.975, max(1.0, freedom)) / NORMAL_95
 
 
 MAX_WIDENED_UNITS = 50
@@ -302,28 +340,42 @@ def _bootstrap_label_mean(
     (1946), half an observation of each label, makes of as many independent observations as vary as
     much as the sample does by its design."""
     n, mean = sample.n, sample.mean
-    # Labels that nobody was given have their share of the prior too.
-    lowest, highest = sample.signs or sample.bounds or (min(0.0, float(sample.values.min())), 1.0)
     clusters = n if sample.design is None else len(sample.design.strata)
     if clusters < 2:
         return Estimate.missing(n, mean)
-    label_variance = float(np.average((sample.values - mean) ** 2, weights=sample.counts))
     rng = np.random.Generator(np.random.PCG64(seed))
-    size = float(n)
-    if sample.design is not None and label_variance:
+    labels = sample.labels
+    shares = np.array([sample.counts[sample.values == label].sum() for label in labels]) / n
+    variance = None
+    if sample.design is not None:
         variance = resample_statistic(sample, statistic, draws, rng).variance(rng)
-        size = min(size, label_variance / variance) if variance else size
-    elif sample.design is not None:
-        # All have the same label: nothing shows how alike a cluster is, so each is taken as one.
-        size = min(size, float(clusters))
-    labels = np.arange(lowest, highest + 1)
-    label_counts = np.array([sample.counts[sample.values == label].sum() for label in labels])
-    shares = rng.gamma(label_counts * size / n + _JEFFREYS_PRIOR, size=(_SHARE_DRAWS, len(labels)))
-    means = shares @ labels / shares.sum(axis=1)
-    tail = (1 - level) / 2
-    low, high = (float(end) for end in np.quantile(means, [tail, 1 - tail]))
+    low, high = label_mean_interval(labels, shares, n, clusters, variance, level, rng)
     # Where all labels are the same, the prior draws both ends away from the mean.
     return Estimate(mean, min(low, mean), max(high, mean), n)
+
+
+def label_mean_interval(
+    labels: Values,
+    shares: Values,
+    n: int,
+    clusters: int,
+    variance: float | None,
+    level: float,
+    rng: np.random.Generator,
+) -> Interval:
+    """The interval of the mean of labels from their shares among n observations of so many
+    clusters, by Jeffreys' prior and the sample size that has the `variance` of the mean (None:
+    the observations are independent)."""
+    size = float(n)
+    if variance is not None:
+        label_variance = float(shares @ labels**2 - (shares @ labels) ** 2)
+        if label_variance <= 0:
+            # All have the same label: nothing shows how alike a cluster is, so each is taken as one.
+            size = min(size, float(clusters))
+        elif variance:
+            size = min(size, label_variance / variance)
+    drawn = rng.gamma(shares * size + _JEFFREYS_PRIOR, size=(_SHARE_DRAWS, len(labels)))
+    return percentile_interval(drawn @ labels / drawn.sum(axis=1), level)
 
 
 _JEFFREYS_PRIOR = 0.5
@@ -336,20 +388,23 @@ def clustered_proportion(
     """The mean of values from 0 to 1, such as the share of those that are 1, over clusters that are
     each drawn with all their values. No interval for fewer than three clusters.
 
-    For shares of 0 and 1, the interval holds 95% of the shares that a prior makes of the clusters'
+    For values of 0 and 1, the interval holds 95% of the shares that a prior makes of the clusters'
     counts, which are taken to be beta-binomial: any share and, as few clusters hardly tell how
-    alike the values within them are, any intraclass correlation, with the density 2 (1 - rho). For
-    other values it is Wilson's at the effective sample size of the clusters.
+    alike the values within them are, any intraclass correlation, with the density 2 (1 - rho). With
+    one value in each cluster it is Wilson's; for other values, Wilson's at the effective sample
+    size of the clusters.
     """
     places = {cluster: place for place, cluster in enumerate(dict.fromkeys(clusters))}
     observed, n = np.asarray(values, dtype=np.float64), len(values)
     if not n:
         return Estimate.missing()
     share, k = float(observed.mean()), len(places)
-    if k < _MIN_CLUSTERS:
+    if k < MIN_CLUSTERS:
         return Estimate.missing(n, share)
     cluster_places = [places[cluster] for cluster in clusters]
     if np.isin(observed, (0.0, 1.0)).all():
+        if k == n:
+            return proportion(share * n, n, level)
         successes = np.bincount(cluster_places, observed).astype(np.float64)
         sizes = np.bincount(cluster_places).astype(np.float64)
         low, high = beta_binomial_interval(successes, sizes, level)
@@ -402,13 +457,14 @@ def clustered_mean(
         return Estimate.missing()
     mean = float(observed.mean())
     variance = _clustered_variance([places[cluster] for cluster in clusters], observed)
-    if k < _MIN_CLUSTERS or not variance:
+    if k < MIN_CLUSTERS or not variance:
         return Estimate.missing(n, mean)
     half = student_quantile((1 + level) / 2, k - 1) * math.sqrt(variance)
     return Estimate(mean, mean - half, mean + half, n)
 
 
-_MIN_CLUSTERS = 3
+MIN_CLUSTERS = 3
+"""The fewest clusters for an interval over them."""
 
 
 def _clustered_variance(clusters: Sequence[int], values: Values) -> float:
@@ -447,11 +503,14 @@ def wilson_interval(share: float, n: float, z: float) -> Interval:
 def _clip_to_possible(
     sample: Sample, statistic: Callable[..., Values] | Statistic, estimate: Estimate
 ) -> Estimate:
-    """A mean or a quantile kept within the range of the sample, a sum within what as many places
-    can add up to; the range of other statistics is not known."""
+    """A mean kept within the bounds of its measure, a quantile within the range of the sample, a
+    sum within what as many places can add up to; the range of other statistics is not known."""
     if not isinstance(statistic, Statistic):
         return estimate
     lowest, highest = sample.range
+    if statistic.is_mean:
+        bounds = sample.known_bounds
+        return estimate if bounds is None else estimate.clip(*bounds)
     if not statistic.is_sum:
         return estimate.clip(lowest, highest)
     places = max(sample.n, 0 if sample.design is None else len(sample.design.clusters))
@@ -482,8 +541,7 @@ def _bootstrap_sample(
             clusters, strata = len(sample.design.strata), len(sample.design.resampling_strata())
             # As many as the clusters, less one mean for each stratum, as usual in surveys.
             freedom = max(1, clusters - strata)
-            few = clusters <= MAX_WIDENED_UNITS
-            widening = student_quantile(0.975, freedom) / NORMAL_95 if few else 1.0
+            widening = student_widening(freedom) if clusters <= MAX_WIDENED_UNITS else 1.0
         low, high = value - (value - low) * widening, value + (high - value) * widening
     return _clip_to_possible(sample, statistic, Estimate(value, low, high, n))
 
@@ -566,8 +624,12 @@ def _weighted_statistic(
     return evaluate
 
 
+_MIN_QUANTILE_SIDE = 10  # observations on either side of a quantile for an interval
+
+
 def quantile(q: float) -> Statistic:
-    """The q-quantile over the last axis, linearly interpolated."""
+    """The q-quantile over the last axis, linearly interpolated. No interval where fewer than ten
+    observations are expected on either side of it: resamples repeat the few that are there."""
 
     def from_counts(values: Values, counts: Values) -> Values:
         ends = np.cumsum(counts, axis=-1)
@@ -579,7 +641,11 @@ def quantile(q: float) -> Statistic:
         )
         return np.asarray(below + (above - below) * (place - np.floor(place))[..., 0])
 
-    return Statistic(lambda rows: np.asarray(np.quantile(rows, q, axis=-1)), from_counts)
+    return Statistic(
+        lambda rows: np.asarray(np.quantile(rows, q, axis=-1)),
+        from_counts,
+        min_count=math.ceil(_MIN_QUANTILE_SIDE / min(q, 1 - q)) if 0 < q < 1 else 0,
+    )
 
 
 total = Statistic(
@@ -665,10 +731,12 @@ def bootstrap_clusters(
     draws: int = DEFAULT_DRAWS,
     level: float = 0.95,
     seed: int = 0,
+    bounds: tuple[float, float] = (-math.inf, math.inf),
 ) -> Estimate:
     """The percentile bootstrap interval of a statistic of things [n] that are drawn together with
-    the others of their cluster (`clusters` [n]). `statistic` maps weights [draws, n], how often
-    each thing was drawn, to [draws]. Draws on which it is undefined (NaN) are left out; there is no
+    the others of their cluster (`clusters` [n]), its ends moved out where clusters are few
+    (`few_units_widening`). `statistic` maps weights [draws, n], how often each thing was drawn, to
+    [draws], within `bounds`. Draws on which it is undefined (NaN) are left out; there is no
     interval if more than half are, or for fewer than four clusters."""
     n = len(clusters)
     value = float(statistic(np.ones((1, n)))[0]) if n else math.nan
@@ -686,8 +754,12 @@ def bootstrap_clusters(
     if len(defined) < draws / 2:
         return Estimate.missing(n, value)
     tail = (1 - level) / 2
-    low, high = np.quantile(defined, [tail, 1 - tail])
-    return Estimate(value, float(low), float(high), n)
+    low, high = (float(end) for end in np.quantile(defined, [tail, 1 - tail]))
+    if low == high:
+        return Estimate.missing(n, value)
+    widening = few_units_widening(len(place))
+    ends = value - (value - low) * widening, value + (high - value) * widening
+    return Estimate(value, *ends, n).clip(*bounds)
 
 
 def rank_correlation(first: Values, second: Values) -> float:

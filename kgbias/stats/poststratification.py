@@ -15,17 +15,28 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.stats.designs import Places, Resamples, percentile_interval, resample, resample_effects
+from kgbias.stats.designs import (
+    Design,
+    Places,
+    Resamples,
+    percentile_interval,
+    resample,
+    resample_effects,
+)
 from kgbias.stats.estimate import Interval
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
+    MIN_SKEWED_VALUES,
     Estimate,
     Sample,
     Values,
+    is_one_sided,
     join_recrawls,
+    label_mean_interval,
     mean,
     resample_means,
     resample_statistic,
+    student_widening,
 )
 
 CHOSEN_FORM = "chosen"
@@ -140,6 +151,11 @@ class StratifiedSample:
             return Sample.from_values(np.zeros(0))
         return self.select(self.forms == form).sample
 
+    def holding(self, label: float) -> "StratifiedSample":
+        """The same with 1 for the values that are this label, and 0 for the others."""
+        values = (self.sample.values == label).astype(np.float64)
+        return replace(self, sample=replace(self.sample, values=values))
+
     def select(self, mask: NDArray[np.bool_]) -> "StratifiedSample":
         """Some of the values, [k]."""
         source = self.sample
@@ -236,18 +252,38 @@ class StandardWeights:
     def estimate(
         self, stratified: StratifiedSample, *, draws: int = DEFAULT_DRAWS, seed: int = 0
     ) -> Estimate:
-        """The standardised mean with its 95% interval: a percentile interval or, for a measure with
-        bounds, a bootstrap-t within them."""
+        """The standardised mean with its 95% interval: a percentile interval, Student's where
+        prompts are few, or for a measure with bounds, a bootstrap-t within them, from 20 values on. Where
+        nearly all labels are the same, it is that of Jeffreys' prior."""
         restricted = self.restrict(stratified)
         n, value = restricted.n, self.mean(stratified)
         design = restricted.sample.design
         if (n if design is None else len(design.strata)) < 2 or math.isnan(value):
             return Estimate.missing(n, value)
         rng = np.random.Generator(np.random.PCG64(seed))
-        low, high = self.resample_mean(stratified, draws, rng).interval(0.95, rng)
-        if (bounds := restricted.sample.bounds) is not None:
-            low, high = (min(max(end, bounds[0]), bounds[1]) for end in (low, high))
-        return Estimate(value, low, high, n)
+        resamples = self.resample_mean(stratified, draws, rng)
+        if is_one_sided(restricted.sample):
+            low, high = self._label_interval(restricted, resamples, rng)
+            return Estimate(value, min(low, value), max(high, value), n)
+        if resamples.scale is not None and n < MIN_SKEWED_VALUES:
+            return Estimate.missing(n, value)
+        low, high = resamples.interval(0.95, rng)
+        if resamples.scale is None:
+            widening = student_widening(n - 1 if design is None else _design_freedom(design))
+            low, high = value - (value - low) * widening, value + (high - value) * widening
+        estimate, bounds = Estimate(value, low, high, n), restricted.sample.known_bounds
+        return estimate if bounds is None else estimate.clip(*bounds)
+
+    def _label_interval(
+        self, restricted: StratifiedSample, resamples: Resamples, rng: np.random.Generator
+    ) -> Interval:
+        """The interval of a mean of labels of which nearly all are the same."""
+        sample = restricted.sample
+        labels = sample.labels
+        shares = np.array([self.mean(restricted.holding(label)) for label in labels])
+        clusters = restricted.n if sample.design is None else len(sample.design.strata)
+        variance = None if sample.design is None else resamples.variance(rng)
+        return label_mean_interval(labels, shares, restricted.n, clusters, variance, 0.95, rng)
 
     @property
     def _weights(self) -> Values:
@@ -311,11 +347,13 @@ def _standard_errors(
 class FormResamples:
     """A sample resampled as it was drawn: the sums and sizes of its forms, [draws, f]; for a level
     above (wordings, recrawls), by level and unit, those of the unit alone: as they are, [f], and
-    resampled. Redrawn samples with forms in the same order can be added and subtracted."""
+    resampled. Redrawn samples with forms in the same order can be added and subtracted. `freedom`:
+    the degrees of freedom of their variance."""
 
     sums: Values
     sizes: Values
     units: Mapping[tuple[str, int], tuple[Values, ...]]
+    freedom: float
 
     @classmethod
     def from_sample(
@@ -333,7 +371,7 @@ class FormResamples:
             # Of one form, whose number does not vary: only the means are drawn.
             means = resample_means(sample, draws, rng)
             size = float(sample.counts.sum(dtype=np.float64))
-            return cls(means[:, None] * size, np.full((draws, 1), size), {})
+            return cls(means[:, None] * size, np.full((draws, 1), size), {}, size - 1)
         numbers = {form: size for size, form in enumerate(forms)}
         form = np.array([numbers[f] for f in stratified.forms], dtype=np.int64)
         counts, f, cluster_count = (
@@ -367,7 +405,7 @@ class FormResamples:
             key: (*np.split(tables[size].sum(axis=0), 2), columns[2 * size], columns[2 * size + 1])
             for size, key in enumerate(keys, 1)
         }
-        return cls(columns[0], columns[1], units)
+        return cls(columns[0], columns[1], units, _design_freedom(sample.design))
 
     @classmethod
     def pool(cls, parts: Sequence["FormResamples"]) -> "FormResamples":
@@ -382,6 +420,7 @@ class FormResamples:
                 )
                 for key in keys
             },
+            sum(r.freedom for r in parts),
         )
 
     def without(self, part: "FormResamples") -> "FormResamples":
@@ -395,15 +434,21 @@ class FormResamples:
                 else found
                 for key, found in self.units.items()
             },
+            self.freedom - part.freedom,
         )
 
     def difference_interval(
         self, other: "FormResamples", figure: Callable[[Values, Values], Values], *, seed: int = 0
     ) -> Interval:
         """The ends of the 95% percentile interval of the difference of a figure of sums and sizes,
-        [..., f], each level adding the effects of its units (`stats.designs.resample_effects`)."""
+        [..., f], each level adding the effects of its units (`stats.designs.resample_effects`).
+        They are moved out where prompts are few, to Student's with Satterthwaite's (1946) degrees
+        of freedom."""
         rng = np.random.Generator(np.random.PCG64(seed))
-        difference_draws = figure(self.sums, self.sizes) - figure(other.sums, other.sizes)
+        own_draws, other_draws = figure(self.sums, self.sizes), figure(other.sums, other.sizes)
+        difference_draws = own_draws - other_draws
+        variances = np.array([np.nanvar(own_draws), np.nanvar(other_draws)])
+        middle = float(np.nanmean(difference_draws))
         levels: dict[str, list[tuple[float, float]]] = {}
         for (level, unit), (sums, sizes, own_sums, own_sizes) in self.units.items():
             other_unit = other.units.get((level, unit))
@@ -419,7 +464,16 @@ class FormResamples:
             difference_draws = difference_draws + resample_effects(
                 values, noise_of, len(difference_draws), rng
             )
-        return percentile_interval(difference_draws, 0.95)
+        low, high = percentile_interval(difference_draws, 0.95)
+        degrees = np.maximum(1.0, [self.freedom, other.freedom])
+        squares = float((variances**2 / degrees).sum())
+        widening = student_widening(variances.sum() ** 2 / squares) if squares else 1.0
+        return Interval(middle - (middle - low) * widening, middle + (high - middle) * widening)
+
+
+def _design_freedom(design: Design) -> float:
+    """The degrees of freedom of a variance over clusters within strata."""
+    return max(1.0, float(len(design.strata) - len(design.resampling_strata())))
 
 
 def sum_arrays(arrays: Sequence[Values]) -> Values:

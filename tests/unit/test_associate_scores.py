@@ -89,7 +89,9 @@ def test_scores_are_methods_without_a_p_value(vectors: Path) -> None:
     for name in SCORES:
         row = rows[name]
         assert math.isnan(row["p_value"]) and math.isnan(row["p_holm"])
-        assert row["low"] < row["high"] and row["settings"]["score"] == SCORES[name].meaning
+        assert row["settings"]["score"] == SCORES[name].meaning
+        # Eight words a set are too few for some: resamples have fewer distinct ones.
+        assert (row["low"] < row["high"]) == (name in ("rnd", "mac", "ripa"))
     assert rows["rnd"]["effect_size"] < 0 < rows["ripa"]["effect_size"]  # career is nearer to men
     with pytest.raises(UsageError, match="tails has no effect here"):
         associate(["weat6"], ["rnd"], vectors=vectors, tails="two")

@@ -36,12 +36,11 @@ def test_it_is_the_interval_of_all_resamples_in_their_own_standard_errors() -> N
     own = np.std(values, ddof=1) / 5**0.5
     off = (listed.mean(axis=1) - np.mean(values)) / np.maximum(errors, 1e-6 * own)
     low, high = np.mean(values) - np.quantile(off, [0.95, 0.05]) * own
-    found = bootstrap(sample(values), mean, draws=200_000, level=0.9)
-    assert found.value == pytest.approx(np.mean(values)) and found.n == 5
-    assert (found.low, found.high) == pytest.approx((max(low, 0), min(high, 1)), abs=0.005)
-    doubled = replace(sample(values), counts=np.full(5, 2))
-    said, twice = bootstrap(sample(values * 2), mean), bootstrap(doubled, mean)
-    assert said.n == twice.n == 10
+    resamples = resample_statistic(sample(values), mean, 200_000, ONE)
+    assert resamples.interval(0.9, ONE) == pytest.approx((low, high), abs=0.005)
+    repeated = replace(sample(values), counts=np.full(5, 4))
+    said, twice = bootstrap(sample(values * 4), mean), bootstrap(repeated, mean)
+    assert said.value == pytest.approx(np.mean(values)) and said.n == twice.n == 20
     assert (said.low, said.high) == pytest.approx((twice.low, twice.high))
 
 
@@ -80,11 +79,13 @@ def test_skewed_means_are_held_as_often_as_promised(
 
 
 def test_too_little_is_known_to_say_much() -> None:
-    same, two = bootstrap(sample([0.2] * 6), mean), bootstrap(sample([0.1, 0.4]), mean)
-    assert (same.low, same.high) == pytest.approx((0.2, 0.2))
-    assert (two.low, two.high) == (0.0, 1.0)
-    assert not bootstrap(sample([0.3]), mean).has_interval
-    one_off = bootstrap(sample([0.0] * 9 + [0.9]), mean)  # a third of the resamples lack it
+    same = bootstrap(sample([0.2] * 20), mean)
+    assert not same.is_shown and (same.low, same.high) == pytest.approx((0.2, 0.2))
+    # Nineteen do not show how rare high values are.
+    few = bootstrap(sample([0.1, 0.4] * 9 + [0.1]), mean)
+    assert not few.has_interval and few.value == pytest.approx(4.6 / 19)
+    assert bootstrap(sample([0.1, 0.4] * 10), mean).has_interval
+    one_off = bootstrap(sample([0.0] * 19 + [0.9]), mean)  # a third of the resamples lack it
     assert one_off.low == pytest.approx(0, abs=0.09) and one_off.high == 1.0
 
 

@@ -31,9 +31,8 @@ def test_the_interval_is_over_the_other_groups() -> None:
     low, high = contrast_intervals(VALUES)
     lift = contrast_values(VALUES)
     assert (low <= lift + 1e-9).all() and (lift <= high + 1e-9).all()
-    # Held against the third group alone: 4 - mean(4, 0, 0, -3); against the second alone: 2 less
-    # the mean of (2, -2, -5, -2).
-    assert (low[0, 0], high[0, 0]) == pytest.approx((3.75, 3.75))
-    assert (low[0, 1], high[0, 1]) == pytest.approx((-0.25, -0.25))
-    assert (low[0, 2], high[0, 2]) == pytest.approx((-3.25, -0.25))
+    # Beyond their own means, the others have -0.75, -0.75, 2.25, -0.75 and -0.75, -0.75, -0.75,
+    # 2.25: Student's half width of two is 12.706 times half their difference.
+    assert high[0] - lift[0] == pytest.approx([0, 0, 12.7062 * 1.5, 12.7062 * 1.5], rel=1e-5)
+    assert lift[0] - low[0] == pytest.approx(high[0] - lift[0])
     assert np.isnan(contrast_intervals(VALUES[:2])).all()

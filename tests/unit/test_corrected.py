@@ -215,10 +215,13 @@ def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
 def test_a_scorer_that_wrongs_a_group_is_told_by_the_corrected_test(
     store: SQLiteStore, path: str
 ) -> None:
-    """The scorer calls all that is said of tall people negative; to raters, groups are alike."""
+    """The scorer calls most that is said of tall people negative; to raters, groups are alike."""
     run = StoredRun(store, measured_run(store, GROUPS, OBJECTS, 80))
     tall = {t.id for t in run.triples() if t.group_id == GROUPS[0].id}
-    wrong = [Score(id, -1.0, "negative", {}) for id in sorted(tall)]
+    wrong = [
+        Score(id, -1.0, "negative", {}) if n % 6 else Score(id, 1.0, "positive", {})
+        for n, id in enumerate(sorted(tall))
+    ]
     store.save_scores(run.id, run.metrics()["regard"], wrong)
     sample = draw_sample(run, "regard")
     store.add_labels(

@@ -91,15 +91,18 @@ def test_an_empty_place_counts_for_totals() -> None:
 @pytest.mark.parametrize("bounds", [(0.0, 1.0), None])
 def test_no_interval_leaves_what_is_possible(name: str, bounds: tuple[float, float] | None) -> None:
     """Wordings of which one is far off add more than there is room for below the others' values."""
-    wordings = np.arange(24) % 3
-    values = np.where(wordings == 2, 0.9, 0.02) + np.arange(24) / 1000
-    design = Design(np.arange(24), np.zeros(24, dtype=np.int64), {"wordings": wordings})
+    wordings = np.arange(48) % 3
+    values = np.where(wordings == 2, 0.9, 0.02) + np.arange(48) / 1000
+    design = Design(np.arange(48), np.zeros(48, dtype=np.int64), {"wordings": wordings})
     own = replace(sample(list(values), design), bounds=bounds)
     low, high = bounds or (values.min(), values.max())
     found = bootstrap(own, STATISTICS[name])
+    if bounds is None and name == "mean":
+        assert found.low < low < found.value < found.high  # a mean may lie beyond what was seen
+        return
     assert low <= found.low <= found.value <= found.high <= high
     assert min(found.low - low, high - found.high) == 0  # without a limit it would be beyond
-    other = replace(own, values=np.full(24, 0.95))
+    other = replace(own, values=np.full(48, 0.95))
     apart = mean_difference(own, other)
     least, most = bounds or (0.02, 0.95)
     assert least - most <= apart.low < apart.high <= most - least
@@ -292,7 +295,8 @@ def test_figures_say_what_their_interval_covers(store: SQLiteStore) -> None:
     update_run_figures(run)
     mean_of = {s.group_id: s for s in run.group_scores() if s.measure == "toxicity_mean"}
     figure = mean_of[GROUPS[0].id]
-    assert covered_variances(figure.method) == ("statements", "wordings") and figure.has_interval
+    assert covered_variances(figure.method) == ("statements", "wordings")
+    assert figure.n == 12 and not figure.has_interval  # too few for how rare high values are
     assert "prompts and rounds" in figure.method
 
 

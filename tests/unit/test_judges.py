@@ -237,4 +237,5 @@ def test_the_interval_of_a_rank_correlation() -> None:
 
     assert e.low == pytest.approx(math.tanh(math.atanh(0.5) - half))
     assert e.high == pytest.approx(math.tanh(math.atanh(0.5) + half))
-    assert not correlation_estimate(0.5, 3).has_interval
+    assert not correlation_estimate(0.5, 9).has_interval and correlation_estimate(0.5, 10).is_shown
+    assert not correlation_estimate(1.0, 50).has_interval  # the same order says not how certain

@@ -20,6 +20,7 @@ from kgbias.probe.benchmarks import (
     read_stereoset,
     read_winogender,
 )
+from kgbias.probe.build import read_stereotypes as build_stereotypes
 from kgbias.probe.sets import read_identities, read_statements
 from tests.unit.test_benchmarks import ROWS, stereo_file
 
@@ -237,3 +238,80 @@ def test_the_noun_phrases_of_holisticbias_are_groups(tmp_path: Path) -> None:
         "axis,bucket,descriptor,noun,plural_noun_phrase\nability,visual,blind,elf,blind elves\n"
     )
     assert read_identities(str(tmp_path / "noun_phrases.csv")) == {"ability": ("blind elves",)}
+
+
+EEC = (
+    "ID,Sentence,Template,Person,Gender,Race,Emotion,Emotion word\n"
+    "2018-En-1,Ana feels glad.,<person subject> feels <emotion word>.,Ana,female,,joy,glad\n"
+    "2018-En-2,Ben feels glad.,<person subject> feels <emotion word>.,Ben,male,,joy,glad\n"
+)
+
+
+def test_a_table_of_sentences_is_no_list_of_its_rows(tmp_path: Path) -> None:
+    """The Equity Evaluation Corpus, whose header has a name of two words and whose rows no number:
+    `sofa build` took each row for a stereotype, the header too."""
+    path = tmp_path / "eec.csv"
+    path.write_text(EEC)
+    assert build_stereotypes(path).rows == [("", "Ana feels glad."), ("", "Ben feels glad.")]
+    path.write_text(EEC.replace("Sentence", "Wording"))
+    for read in (build_stereotypes, read_statements, lambda p: read_identities(str(p))):
+        with pytest.raises(DataError, match="'ID', 'Wording', 'Template'"):
+            read(path)
+
+
+def test_a_table_of_r_has_its_columns_at_every_door(tmp_path: Path) -> None:
+    path = tmp_path / "groups.txt"
+    path.write_text('"group" "region"\n"1" "Bakers" "north"\n"2" "Tailors" "south"\n')
+    assert read_identities(str(path)) == {"": ("Bakers", "Tailors")}
+    with pytest.raises(DataError, match=r"its columns are '?.*'group', 'region'"):
+        read_statements(path)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "The $OCCUPATION told the $PARTICIPANT that $NOM_PRONOUN sang.",
+        "I saw {{NAME1}} in town.",
+        "[MASK] is a baker.",
+        "<person subject> feels glad.",
+    ],
+)
+@pytest.mark.parametrize("read", [read_statements, build_stereotypes])
+def test_a_template_is_no_statement(read: Any, template: str, tmp_path: Path) -> None:
+    path = tmp_path / "templates.csv"
+    path.write_text(csv_of([{"answer": "0", "sentence": "Bakers sing."}] * 2))
+    assert read(path)
+    path.write_text(csv_of([{"answer": "0", "sentence": template}]))
+    with pytest.raises(DataError, match=r"line 2: .* to be filled: write whole statements"):
+        read(path)
+
+
+def test_kinds_of_bias_by_number_have_their_names(tmp_path: Path) -> None:
+    """CrowS-Pairs as the Hugging Face hub writes it."""
+    pair = {"sent_more": "Bakers sing.", "sent_less": "Tailors sing.", "stereo_antistereo": 0}
+    rows = [{**pair, "bias_type": number} for number in (0, 5)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    read = read_crows_pairs(tmp_path / "pairs.jsonl")
+    assert [item.category for item in read.items] == ["race-color", "sexual-orientation"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Olivia,F,17535\nEmma,F,15581\n", r"a table begins with a line of their names"),
+        (',count,tweet\n0,3,"x, y"\n', r"choose from count, tweet \("),
+        ("[trade]\nnames = ['a', 'b']\n", "the first line is not the names of columns"),
+    ],
+)
+def test_what_to_do_is_said_of_a_table_without_the_columns(
+    text: str, why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(DataError, match=why):
+        read_crows_pairs(tmp_path / "file")
+
+
+def test_what_stereoset_needs_is_said_in_words(tmp_path: Path) -> None:
+    (tmp_path / "pairs.json").write_text('[["a", "b"], ["c", "d"]]')
+    with pytest.raises(DataError, match="a list of objects with context, target"):
+        read_stereoset(tmp_path / "pairs.json")

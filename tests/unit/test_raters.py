@@ -8,6 +8,7 @@ import pytest
 from kgbias.graph.labels import Label
 from kgbias.graph.types import TripleView
 from kgbias.measure.rater_agreement import compare_raters, krippendorff_alpha
+from kgbias.measure.scorer_agreement import cohens_kappa
 
 # Krippendorff 2011, example with four observers and twelve units; "." was not rated.
 A = "1 2 3 3 2 1 4 1 2 . . .".split()
@@ -24,7 +25,21 @@ def test_the_published_example(level: str, published: float) -> None:
     found = krippendorff_alpha(UNITS, "12345", level)
     assert found.value == pytest.approx(published, abs=5e-4)
     assert found.n == 11  # the last unit has one label
-    assert found.low < found.value < found.high <= 1
+    assert not found.has_interval  # eleven units: none below thirty
+    more = krippendorff_alpha(UNITS * 3, "12345", level)
+    assert more.low < more.value < more.high <= 1
+
+
+def test_the_interval_of_two_raters_is_kappas() -> None:
+    """Rare labels: where all but a few units are alike, resamples of units know nothing of the
+    labels that a sample happens to lack."""
+    first, second = ["a"] * 36 + ["b"] * 4, ["a"] * 37 + ["b"] * 3
+    units = [list(pair) for pair in zip(first, second, strict=True)]
+    alpha, (_, kappa) = krippendorff_alpha(units, "ab"), cohens_kappa(first, second)
+    assert (alpha.low, alpha.high) == pytest.approx((kappa.low, kappa.high), abs=0.04)
+    # No disagreement was seen: how rare it is, the interval says.
+    same = krippendorff_alpha([[x, x] for x in first], "ab")
+    assert same.value == 1 and 0.3 < same.low < 0.9
 
 
 def test_raters_who_all_say_one_thing_have_no_alpha() -> None:

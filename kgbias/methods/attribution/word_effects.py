@@ -28,7 +28,7 @@ from kgbias.io.text import spoken_name
 from kgbias.measure.scorers import Scorer, check_measure, require_language
 from kgbias.measure.scorers._gradients import DifferentiableScorer, GradientReading, MaskingScorer
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import bootstrap
+from kgbias.stats.inference import bootstrap, mean
 
 _INTEGRATION_STEPS = (32, 128, 512)
 _BATCH_TEXTS = 32  # of them at once
@@ -400,7 +400,7 @@ def mean_maps(
         columns = np.array(rows).T
         part_values = [column[~np.isnan(column)] for column in columns]
         estimates = [
-            bootstrap(values_of_part, lambda v: v.mean(axis=-1), seed=seed)
+            bootstrap(values_of_part, mean, seed=seed)
             if len(values_of_part)
             else Estimate.missing()
             for values_of_part in part_values
@@ -500,7 +500,7 @@ def deletion_curves(
                 ]
                 if drops_of_orders:
                     drops.append(sum(drops_of_orders) / len(drops_of_orders))
-            drop = bootstrap(np.array(drops), lambda v: v.mean(axis=-1)) if drops else None
+            drop = bootstrap(np.array(drops), mean) if drops else None
             curves.append(Deletion(scorer.measure, method, count, drop or Estimate.missing()))
     return curves
 

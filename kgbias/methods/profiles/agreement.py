@@ -19,7 +19,7 @@ from kgbias.methods.profiles.words import WordShift
 from kgbias.probe.apx import ApxTable, bias_scores, find_flags
 from kgbias.probe.sets import name_people, people_name
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import bootstrap, mean
+from kgbias.stats.inference import clustered_proportion
 
 PERMUTATIONS = 999
 _MIN_STEM_LETTERS = 5  # letters that two forms of a word share: "shinto", "Shintoist"
@@ -190,7 +190,7 @@ def _compare_views(
         source,
         len(groups),
         tuple(rows),
-        bootstrap(reciprocal_ranks, mean, seed=seed),
+        clustered_proportion(range(len(rows)), reciprocal_ranks.tolist()),
         float(np.mean(null_means)),
         (1 + reached) / (1 + PERMUTATIONS),
     )

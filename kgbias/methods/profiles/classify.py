@@ -84,7 +84,8 @@ class Trials:
         agree more than new profiles would; the interval is widened to allow for that (Nadeau and
         Bengio 2003, Inference for the Generalization Error, section 3): t(J - 1) times the square
         root of (1/J + tried/learnt) times the variance over the J splits."""
-        return _corrected_estimate(self.accuracies, self.learn_count, self.test_count)
+        estimate = _corrected_estimate(self.accuracies, self.learn_count, self.test_count)
+        return estimate.clip(0.0, 1.0)
 
     def spread(self) -> Estimate:
         """The range of accuracies that holds 95% of the splits: what one split, such as the

@@ -266,7 +266,7 @@ def _format_estimate(estimate: "Estimate") -> str:
         return "-"
     return (
         f"{estimate.value:.3f} [{estimate.interval('.3f')}]"
-        if estimate.has_interval
+        if estimate.is_shown
         else f"{estimate.value:.3f}"
     )
 

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.stats.inference import benjamini_hochberg
+from kgbias.stats.inference import benjamini_hochberg, few_units_widening
 
 Matrix = NDArray[np.float64]
 
@@ -219,19 +219,30 @@ def _intervals(
     rng: np.random.Generator,
 ) -> tuple[Matrix, Matrix]:
     """95% bootstrap intervals of the contributions of some words, with names resampled within the
-    group and within all others."""
+    group and within all others; moved out where names are few (`few_units_widening`)."""
     if not draws or in_group.sum() < 2 or (~in_group).sum() < 2:
         no_interval = np.full(counts.shape[1], np.nan)
         return no_interval, no_interval
-    side_shares = []
+    side_shares, found_shares = [], []
     for side in (in_group, ~in_group):
         n = int(side.sum())
+        found_shares.append(counts[side].sum(axis=0)[None] / max(float(totals[side].sum()), 1e-12))
         weights = rng.multinomial(n, np.full(n, 1 / n), size=draws).astype(np.float64)
         drawn_totals = weights @ totals[side]
         side_shares.append((weights @ counts[side]) / np.maximum(drawn_totals, 1e-12)[:, None])
-    values = _divergence_terms(*side_shares)
+    # A contribution grows with the square of the difference of shares: roots are moved out.
+    (found,), values = (
+        _signed_root(_divergence_terms(*shares)) for shares in (found_shares, side_shares)
+    )
     low, high = np.quantile(values, [0.025, 0.975], axis=0)
-    return low, high
+    widening = few_units_widening(int(min(in_group.sum(), (~in_group).sum())))
+    ends = found - (found - low) * widening, found + (high - found) * widening
+    return ends[0] * np.abs(ends[0]), ends[1] * np.abs(ends[1])
+
+
+def _signed_root(values: Matrix) -> Matrix:
+    roots: Matrix = np.sign(values) * np.sqrt(np.abs(values))
+    return roots
 
 
 def _word_shares(counts: Matrix) -> Matrix:

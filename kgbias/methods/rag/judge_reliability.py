@@ -16,13 +16,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
-import numpy as np
-
+from kgbias.measure.scorer_agreement import cohens_kappa
 from kgbias.methods.rag.judges import Judge
 from kgbias.methods.rag.metrics import retest_agreement
 from kgbias.methods.rag.preference import WikiEvalRow
 from kgbias.reference import load_truth
-from kgbias.stats.inference import Estimate, bootstrap_pairs, proportion
+from kgbias.stats.inference import Estimate, proportion
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,24 +82,18 @@ def measure_reliability(judge: Judge, repeats: int = 1) -> JudgeReliability:
         for verdict, case in zip(first_verdicts, labelled_cases, strict=True)
     ]
     kinds = list(dict.fromkeys(case.kind for case in labelled_cases))
-    verdicts_given = np.array([float(value is True) for value in first_verdicts])
-    labels = np.array([float(labelled_case.supported) for labelled_case in labelled_cases])
+    _, kappa = cohens_kappa(
+        [str(value is True) for value in first_verdicts],
+        [str(labelled_case.supported) for labelled_case in labelled_cases],
+    )
     return JudgeReliability(
         judge.name,
         proportion(sum(is_right), len(is_right)),
-        bootstrap_pairs(verdicts_given, labels, cohens_kappa),
+        kappa,
         retest_agreement(list(zip(*rounds, strict=True))),
         {kind: _accuracy_of_kind(kind, is_right, labelled_cases) for kind in kinds},
         sum(value is None for value in first_verdicts),
     )
-
-
-def cohens_kappa(verdicts: np.ndarray, labels: np.ndarray) -> float:
-    """Cohen's kappa of two judgements, 0 or 1 each (Cohen 1960): agreement beyond chance; 1 is
-    perfect, NaN if agreement by chance is certain."""
-    agreement = float(np.mean(verdicts == labels))
-    chance = float(verdicts.mean() * labels.mean() + (1 - verdicts.mean()) * (1 - labels.mean()))
-    return (agreement - chance) / (1 - chance) if chance < 1 else float("nan")
 
 
 def _accuracy_of_kind(

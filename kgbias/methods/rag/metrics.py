@@ -17,7 +17,7 @@ from kgbias.errors import DataError
 from kgbias.ids import normalise
 from kgbias.io.reading import parse_json, read_text
 from kgbias.methods.rag.judges import EmbedSentences, Judge, split_sentences
-from kgbias.stats.inference import DEFAULT_DRAWS, Estimate
+from kgbias.stats.inference import Estimate, clustered_mean, clustered_proportion
 
 # The keys of a record: ours, then those of ragas.
 _RECORD_KEYS = (
@@ -163,32 +163,20 @@ def read_records(path: Path) -> list[AnswerRecord]:
     return records
 
 
-def mean_over_records(values: Sequence[Sequence[float]], *, seed: int = 0) -> Estimate:
-    """The mean over records of each record's mean over repeats, with the percentile interval of a
-    bootstrap that draws records, and then the repeats of each. NaNs are left out; n is the number
-    of records."""
+def mean_over_records(values: Sequence[Sequence[float]]) -> Estimate:
+    """The mean over records of each record's mean over repeats, with its interval over records:
+    that of a share where all lie between 0 and 1, otherwise Student's; none below three records.
+    NaNs are left out; n is the number of records."""
     by_record = [[value for value in row if not math.isnan(value)] for row in values]
-    by_record = [row for row in by_record if row]
-    if not by_record:
-        return Estimate.missing()
-    mean = float(np.mean([np.mean(row) for row in by_record]))
-    if len(by_record) < 2:
-        return Estimate.missing(len(by_record), mean)
-    rng = np.random.default_rng(seed)
-    resampled = np.zeros((DEFAULT_DRAWS, len(by_record)))
-    for position, row in enumerate(by_record):
-        resampled[:, position] = np.array(row)[
-            rng.integers(len(row), size=(DEFAULT_DRAWS, len(row)))
-        ].mean(axis=1)
-    record_numbers = rng.integers(len(by_record), size=(DEFAULT_DRAWS, len(by_record)))
-    means = np.take_along_axis(resampled, record_numbers, axis=1).mean(axis=1)
-    low, high = np.quantile(means, (0.025, 0.975))
-    return Estimate(mean, float(low), float(high), len(by_record))
+    means = [float(np.mean(row)) for row in by_record if row]
+    are_shares = all(0 <= value <= 1 for value in means)
+    over_records = clustered_proportion if are_shares else clustered_mean
+    return over_records(range(len(means)), means)
 
 
 def retest_agreement(rounds: Sequence[Sequence[bool | None]]) -> Estimate:
     """The share of things that two repeats judged alike, over all pairs of repeats, in [0, 1]; the
-    interval is from a bootstrap over things. `rounds` has each thing's judgement in each repeat."""
+    interval is over things. `rounds` has each thing's judgement in each repeat."""
     same_judgements = [
         [
             float(first == second)

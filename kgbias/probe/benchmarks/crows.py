@@ -125,13 +125,25 @@ def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:
     bias_type. Pairs without one of the sentences are left out and counted."""
     rows = [row for _, row in read_table(path, DOOR.columns)[1]]
     pairs = [
-        (row["sent_more"], row["sent_less"], row["bias_type"])
+        (row["sent_more"], row["sent_less"], _BIAS_TYPES.get(row["bias_type"], row["bias_type"]))
         for row in rows
         if row["sent_more"].strip() and row["sent_less"].strip()
     ]
     if not pairs:
         raise DataError(f"{path} has no pair")
     return CrowsPairs(pairs, convention, len(rows) - len(pairs))
+
+
+# Kinds of bias on the Hugging Face hub, by number.
+_BIAS_TYPES = {
+    str(number): name
+    for number, name in enumerate(
+        (
+            *("race-color", "socioeconomic", "gender", "disability", "nationality"),
+            *("sexual-orientation", "physical-appearance", "religion", "age"),
+        )
+    )
+}
 
 
 def _token_spans(first: TokenIds, second: TokenIds, shared: bool) -> tuple[list[int], list[int]]:

@@ -313,9 +313,14 @@ def read_examples(path: Path) -> tuple[list[StereoSetExample], int]:
             examples += [example] if example else []
             left_out += not example
     except KeyError as error:
-        raise DataError(f"{path} is not a StereoSet file: there is no {error}") from error
+        raise DataError(
+            f"{path} is not a StereoSet file: there is no {error} in an example"
+        ) from error
     except (TypeError, AttributeError, ValueError) as error:
-        raise DataError(f"{path} is not a StereoSet file: {error}") from error
+        raise DataError(
+            f"{path} is not a StereoSet file: it needs the examples of dev.json, or a list of "
+            f"objects with {', '.join(DOOR.columns)}"
+        ) from error
     if not examples:
         raise DataError(f"{path} has neither intrasentence nor intersentence examples")
     return examples, left_out

@@ -23,7 +23,12 @@ from kgbias.probe.belief import BELIEVED, BeliefFloor, BeliefTest, NameDesign, d
 from kgbias.probe.choice.config import FAILED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate, nan_to_none
-from kgbias.stats.inference import DEFAULT_DRAWS, benjamini_hochberg, proportion
+from kgbias.stats.inference import (
+    MIN_CLUSTERS,
+    benjamini_hochberg,
+    beta_binomial_interval,
+    proportion,
+)
 
 SIGNIFICANCE_LEVEL = 0.05
 _MAX_CHUNK_WEIGHTS = 4_000_000  # resampled statements held at once
@@ -78,8 +83,6 @@ class ChoiceShares:
         chosen_counts: Counts,
         answer_counts: Counts,
         names: Sequence[Sequence[GroupName]] = (),
-        *,
-        seed: int = 0,
     ) -> "ChoiceShares":
         """Compute the shares from counts [names, statements], group by group; `names` is the number
         of names of each group, by default 1."""
@@ -99,7 +102,7 @@ class ChoiceShares:
             for name in ("value", "low", "high")
         )
         base = tuple(
-            share_over_statements(group_row, group_answers, seed=seed)
+            share_over_statements(group_row, group_answers)
             for group_row, group_answers in zip(chosen_counts, answer_counts, strict=True)
         )
         rates = np.array([rate.value for rate in base])
@@ -179,26 +182,20 @@ def _test_names(
     return _NameTest(design.test(bits), np.array(rows), floor_found)
 
 
-def share_over_statements(
-    chosen_counts: Counts, answer_counts: Counts, *, seed: int = 0
-) -> Estimate:
-    """A share over statements [statements] with a percentile bootstrap interval. Statements are
-    resampled with all their answers, because answers about one statement resemble each other."""
+def share_over_statements(chosen_counts: Counts, answer_counts: Counts) -> Estimate:
+    """A share of answers, with its interval over statements [statements], each drawn with all its
+    answers, because answers about one statement resemble each other: that of a beta-binomial model
+    (`beta_binomial_interval`). No interval for fewer than three statements."""
     n = int(answer_counts.sum())
     if not n:
         return Estimate.missing()
     value = float(chosen_counts.sum() / n)
-    if (statements := len(answer_counts)) < 2:
+    if int((answer_counts > 0).sum()) < MIN_CLUSTERS:
         return Estimate.missing(n, value)
-    rng = np.random.Generator(np.random.PCG64(seed))
-    share_draws, step = [], max(1, _MAX_CHUNK_WEIGHTS // statements)
-    for start in range(0, DEFAULT_DRAWS, step):
-        size = (min(step, DEFAULT_DRAWS - start), statements)
-        weights = rng.multinomial(statements, np.full(statements, 1 / statements), size[0])
-        above, below = weights @ chosen_counts, weights @ answer_counts
-        share_draws.append(above[below > 0] / below[below > 0])
-    low, high = np.quantile(np.concatenate(share_draws), [0.025, 0.975])
-    return Estimate(value, float(low), float(high), n)
+    low, high = beta_binomial_interval(
+        chosen_counts.astype(np.float64), answer_counts.astype(np.float64)
+    )
+    return Estimate(value, min(low, value), max(high, value), n)
 
 
 def share_lifts(share: Array, answer_counts: Counts, base: Array) -> Array:

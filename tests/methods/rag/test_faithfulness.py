@@ -19,7 +19,6 @@ from kgbias.io.progress import SilentProgress
 from kgbias.methods import rag
 from kgbias.methods.rag.judge_reliability import (
     CORRUPTIONS,
-    cohens_kappa,
     corruption_of,
     load_cases,
     make_world_pairs,
@@ -44,6 +43,7 @@ from kgbias.methods.rag.preference import pairwise_accuracy, read_wikieval
 from kgbias.methods.rag.rules import check_statement, check_triple
 from kgbias.models.base import ModelInfo, Request
 from kgbias.reference import load_truth
+from kgbias.stats.inference import proportion
 from tests.conftest import require_modules
 from tests.fault_server import FaultServer
 from tests.scripted_model import ScriptedModel
@@ -178,7 +178,7 @@ def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
             )
     scores = {k: own[0].value for k, own in zip(corrupted, found.records, strict=True)}
     assert scores == {"true": 1.0, "swapped": 0.5, "negated": 0.5, "added": pytest.approx(2 / 3)}
-    assert found.retest.value == 1.0 and 0.5 <= found.estimate.low < found.estimate.high < 1
+    assert found.retest.value == 1.0 and 0 < found.estimate.low < 0.5 < found.estimate.high < 1
 
 
 def test_local_relevance() -> None:
@@ -191,15 +191,15 @@ def test_local_relevance() -> None:
 
 def test_intervals_are_over_records_and_repeats() -> None:
     e = mean_over_records([[0.0, 1.0], [1.0, 1.0], [math.nan]])
-    assert (e.value, e.n) == (0.75, 2) and e.low < 0.5 and e.high == 1.0
+    assert (e.value, e.n) == (0.75, 2) and not e.has_interval  # two records say too little
+    e = mean_over_records([[0.0, 1.0], [1.0, 1.0], [1.0]])
+    assert 0 < e.low < 0.5 < e.value < e.high < 1
+    assert mean_over_records([[1.0]] * 8).low == pytest.approx(proportion(8, 8).low)
+    outside = mean_over_records([[-0.2], [0.4], [0.7]])  # cosines: Student's
+    assert outside.low < -0.2 and outside.high > 0.7
     assert math.isnan(mean_over_records([[math.nan]]).value)
     again = retest_agreement([[True, True, True], [True, False, True], [None, True]])
     assert again.value == pytest.approx((1 + 1 / 3) / 2) and again.n == 2
-
-
-def test_kappa() -> None:
-    said, meant = np.array([1.0, 1, 0, 0]), np.array([1.0, 0, 0, 0])
-    assert cohens_kappa(said, meant) == pytest.approx(0.5)  # agreement 3/4, chance 1/2
 
 
 def test_lists_and_verdicts_are_read() -> None:
