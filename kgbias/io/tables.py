@@ -37,6 +37,8 @@ _OTHER_FORMATS = {  # how files that hold no table begin
     b"\xff\xff\xff\xff": "an Arrow file",
     b"ARROW1": "an Arrow file",
     b"Obj\x01": "an Avro file",
+    b"@relation": "an ARFF file",
+    b"@RELATION": "an ARFF file",
     b"RDX2\n": "an R workspace",
     b"RDX3\n": "an R workspace",
     b"X\n\x00\x00": "an object of R",
@@ -352,6 +354,10 @@ def _parse_rows(
     line = 1
     try:
         for line, cells in rows:
+            if cells and len(cells) < len(header) and "\n" in cells[-1]:
+                raise ValueError(
+                    "a quotation mark is opened and not closed in the row that ends here"
+                )
             if cells:
                 yield line, dict(zip(header, pad_row(cells, header), strict=True))
     except csv.Error as error:
@@ -384,6 +390,8 @@ def _parse_text(path: Path, text: str, known: Sequence[str], lines: bool) -> She
     ]
     if all(_BULLET.match(line) for _, line in numbered_lines):
         numbered_lines = [(number, _BULLET.sub("", line)) for number, line in numbered_lines]
+    if all(line[0] + line[-1] == "“”" for _, line in numbered_lines):
+        numbered_lines = [(number, line[1:-1].strip()) for number, line in numbered_lines]
     _check_list(path, body, [line for _, line in numbered_lines], known)
     return Sheet(
         path,
@@ -477,6 +485,7 @@ def _table_columns(body: str, delimiter: str) -> list[str]:
     if delimiter != ",":
         return header
     has_names = len(header) > 2 and all(map(_NAME_OF_COLUMN.fullmatch, header))
+    has_names = has_names or all(map(_is_header_word, header))
     if len(rows) == 1:
         has_names = has_names and all(map(_is_header_word, header))
     elif len(header) > 3 and alike_share == 1:

@@ -253,8 +253,8 @@ class StandardWeights:
         self, stratified: StratifiedSample, *, draws: int = DEFAULT_DRAWS, seed: int = 0
     ) -> Estimate:
         """The standardised mean with its 95% interval: a percentile interval, Student's where
-        prompts are few, or for a measure with bounds, a bootstrap-t within them, from 20 values on. Where
-        nearly all labels are the same, it is that of Jeffreys' prior."""
+        prompts are few, or for a measure with bounds, a bootstrap-t within them, from 20 values
+        on. Where nearly all labels are the same, it is that of Jeffreys' prior."""
         restricted = self.restrict(stratified)
         n, value = restricted.n, self.mean(stratified)
         design = restricted.sample.design

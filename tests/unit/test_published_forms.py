@@ -315,3 +315,63 @@ def test_what_stereoset_needs_is_said_in_words(tmp_path: Path) -> None:
     (tmp_path / "pairs.json").write_text('[["a", "b"], ["c", "d"]]')
     with pytest.raises(DataError, match="a list of objects with context, target"):
         read_stereoset(tmp_path / "pairs.json")
+
+
+def test_bbq_may_name_its_groups_beside_its_columns(tmp_path: Path) -> None:
+    path = tmp_path / "Age.jsonl"
+    rows = [dict(row) for row in ROWS]
+    before = asked_of_rows(path, rows)
+    for row in rows:
+        row["stereotyped_groups"] = row.pop("additional_metadata")["stereotyped_groups"]
+    assert asked_of_rows(path, rows) == before
+    for row in rows:
+        del row["question_index"]
+    with pytest.raises(DataError, match="line 1 is not a BBQ question: there is no 'question_ind"):
+        asked_of_rows(path, rows)
+
+
+def asked_of_rows(path: Path, rows: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
+    path.write_text("\n".join(map(json.dumps, rows)))
+    return asked_of(path)
+
+
+def test_stereoset_in_a_table_of_text(tmp_path: Path) -> None:
+    """As pandas writes what the hub holds."""
+    sentences = {
+        "sentence": ["The baker was late.", "The baker was early.", "The baker was fish."],
+        "gold_label": [1, 0, 2],
+    }
+    row = {"id": "a", "target": "baker", "bias_type": "profession"}
+    row |= {"context": "The baker was BLANK.", "sentences": str(sentences)}
+    (tmp_path / "dev.csv").write_text(csv_of([row]))
+    assert len(read_stereoset(tmp_path / "dev.csv").items) == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("@relation groups\n@data\nBakers\n", "is an ARFF file"),
+        ('group,attribute\n"Bakers,late\nTailors,slow\n', "mark is opened and not closed"),
+    ],
+)
+@pytest.mark.parametrize("read", [read_seeds, read_identities, read_stereotypes])
+def test_what_is_broken_or_of_another_format_is_refused(
+    read: Any, text: str, why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file.csv").write_text(text)
+    path = tmp_path / "file.csv"
+    with pytest.raises(DataError, match=why):
+        read(path if read is read_stereotypes else str(path))
+
+
+def test_two_names_of_columns_are_no_statement(tmp_path: Path) -> None:
+    (tmp_path / "file.csv").write_text("group,attribute\nBakers,late\nTailors,slow\n")
+    with pytest.raises(DataError, match="its columns are 'group', 'attribute'"):
+        read_statements(tmp_path / "file.csv")
+
+
+def test_typographic_quotation_marks_around_all_are_taken_off(tmp_path: Path) -> None:
+    (tmp_path / "groups.txt").write_text("“Bakers”\n“Tailors”\n")
+    assert read_identities(str(tmp_path / "groups.txt")) == {"": ("Bakers", "Tailors")}
+    (tmp_path / "groups.txt").write_text("“Bakers”\nTailors\n")
+    assert read_identities(str(tmp_path / "groups.txt")) == {"": ("“Bakers”", "Tailors")}

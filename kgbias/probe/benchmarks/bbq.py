@@ -231,22 +231,28 @@ def read_bbq(paths: Sequence[Path]) -> BBQ:
             try:
                 questions.append((location, layout(row)))
             except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-                raise DataError(f"{location} is not a BBQ question: {error!r}") from error
+                raise _refusal(location, error) from error
     read_questions = []
     for location, row in questions:
         try:
             read_questions.append(_build_question(row, biased, location))
         except (KeyError, TypeError, AttributeError, IndexError, ValueError) as error:
-            raise DataError(f"{location} is not a BBQ question: {error!r}") from error
+            raise _refusal(location, error) from error
     questions_with_text = [question for question in read_questions if question is not None]
     if not questions_with_text:
         raise DataError("BBQ has no questions: name its .jsonl files")
     return BBQ(questions_with_text, left_out=len(read_questions) - len(questions_with_text))
 
 
+def _refusal(location: str, error: Exception) -> DataError:
+    reason = f"there is no {error}" if isinstance(error, KeyError) else str(error)
+    return DataError(f"{location} is not a BBQ question: {reason}")
+
+
 def _read_bbq_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
-    """BBQ (Parrish et al. 2022), as published, or as tables of text hold it."""
-    metadata = parse_literal(row["additional_metadata"])
+    """BBQ (Parrish et al. 2022), as published, or as tables of text hold it; its translations may
+    name the stereotyped groups beside the other columns."""
+    metadata = parse_literal(row.get("additional_metadata")) or row
     return {
         **row,
         "answer_info": {

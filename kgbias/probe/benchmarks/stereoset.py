@@ -9,7 +9,7 @@ import numpy as np
 
 from kgbias.errors import DataError, UsageError
 from kgbias.io.reading import read_head, read_json
-from kgbias.io.tables import PARQUET_MAGIC, TableFormat, read_sheet
+from kgbias.io.tables import PARQUET_MAGIC, TableFormat, parse_literal, read_sheet
 from kgbias.models.score.base import Array, TextScorer, TokenIds
 from kgbias.probe.benchmarks.base import (
     DomainFigure,
@@ -352,7 +352,8 @@ def _entries(path: Path) -> Iterator[tuple[str, Any]]:
         data if isinstance(data, list) else [row for _, row in read_sheet(path, DOOR.columns).rows]
     )
     for row in rows:
-        yield PARTS["BLANK" not in row["context"]], row
+        sentences = parse_literal(row["sentences"])  # as pandas writes what the hub holds
+        yield PARTS["BLANK" not in row["context"]], {**row, "sentences": sentences}
 
 
 def _read_whole_json(path: Path) -> Any:
