@@ -362,7 +362,7 @@ def _describe_way(rate: ReplicationRate, sentences: Mapping[tuple[str, str], str
         yield f"{_WAY_TITLES[rate.by]}: nothing to try"
         return
     same_text, found_text = (
-        f"{e.value:.1%}" + (f" ({e.interval('.1%')})" if e.has_interval else "")
+        f"{e.value:.1%}" + (f" ({e.interval('.1%')})" if e.is_shown else "")
         for e in (rate.same_sign, rate.replication_rate)
     )
     yield (

@@ -321,7 +321,7 @@ def _summary_lines(comparison: StereotypeComparison) -> list[str]:
 def _format_share(estimate: Estimate, sign: str = "") -> str:
     if estimate.value != estimate.value:
         return "-"
-    interval_text = f" ({estimate.interval(f'{sign}.1%')})" if estimate.has_interval else ""
+    interval_text = f" ({estimate.interval(f'{sign}.1%')})" if estimate.is_shown else ""
     return f"{estimate.value:{sign}.1%}{interval_text}"
 
 

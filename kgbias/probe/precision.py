@@ -55,13 +55,14 @@ class Precision:
         return self.tau.low >= MIN_TAU
 
     def __str__(self) -> str:
+        interval = f" ({self.tau.interval('.3f')})" if self.tau.is_shown else ""
         verdict = "kept" if self.keeps_order else "not kept: rank groups in float32"
         return (
             f"{self.model} in {self.dtype}: perplexities differ from float32's by "
             f"{self.median:.2%} (median; at most {self.largest:.1%}), "
             f"{self.speed:.1f} times as fast\n"
-            f"order of groups: Kendall's tau {self.tau.value:.3f} ({self.tau.low:.3f} to "
-            f"{self.tau.high:.3f}), {verdict} (threshold {MIN_TAU})"
+            f"order of groups: Kendall's tau {self.tau.value:.3f}{interval}, {verdict} "
+            f"(threshold {MIN_TAU})"
         )
 
     def as_dict(self) -> dict[str, Any]:

@@ -158,7 +158,7 @@ def uncertainty_record(estimate: Estimate, method: str) -> dict[str, Any]:
         "method": method,
     }
     return {
-        **({"confidence_interval": interval} if estimate.has_interval else {}),
+        **({"confidence_interval": interval} if estimate.is_shown else {}),
         "num_samples": estimate.n,
     }
 
@@ -284,7 +284,7 @@ def _outcome_results(outcome: BenchmarkOutcome) -> list[dict[str, Any]]:
 
 
 def _interval_words(estimate: Any) -> str:
-    return f"95% interval {estimate.interval('.4g')}" if estimate.has_interval else "no interval"
+    return f"95% interval {estimate.interval('.4g')}" if estimate.is_shown else "no interval"
 
 
 def _format_csv(rows: Sequence[dict[str, Any]]) -> str:

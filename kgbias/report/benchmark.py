@@ -369,7 +369,7 @@ def draw_standing_dots(standing: Standing) -> Any:
         rows = list(reversed(list(zip(standing.models, standing.values, strict=True))))
         figure, axes = draw_rows(len(rows))
         for place, (_, estimate) in enumerate(rows):
-            if estimate.has_interval:
+            if estimate.is_shown:
                 axes.plot(
                     [estimate.low, estimate.high], [place, place], color=INK_COLOR, linewidth=0.9
                 )

@@ -24,7 +24,7 @@ invented stereotypes. What was found can therefore be compared with what was pla
 </tr></thead><tbody>
 {% for row in table %}<tr><th scope="row">{{ row.title }}</th>
 <td>{{ "%.3f" | format(row.estimate.value) }}</td>
-<td>{% if row.estimate.has_interval %}{{ "%.3f" | format(row.estimate.low) }} to
+<td>{% if row.estimate.is_shown %}{{ "%.3f" | format(row.estimate.low) }} to
 {{ "%.3f" | format(row.estimate.high) }}{% else %}–{% endif %}</td>
 <td>{{ row.estimate.n }}</td><td>{{ row.target }}</td></tr>{% endfor %}
 </tbody></table></div>

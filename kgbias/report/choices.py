@@ -221,8 +221,6 @@ def _percent_words(estimate: Estimate) -> list[str]:
     if math.isnan(estimate.value):
         return ["none"]
     interval_text = (
-        [f"[{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"]
-        if estimate.has_interval
-        else []
+        [f"[{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"] if estimate.is_shown else []
     )
     return [f"{100 * estimate.value:.0f}%", *interval_text]

@@ -559,7 +559,7 @@ def _scatter_note(statements: Sequence[GroupStatement], listed_count: int) -> st
         "about other groups and are not believed of this one."
     )
     gap = lift_difference(statements)
-    if gap.has_interval:
+    if gap.is_shown:
         text += (
             " The mean lift of what was said about a group is "
             f"{format_number(gap.value, '+.2f')} bits "

@@ -867,7 +867,7 @@ def bold_figure(value: float, form: str) -> Markup:
 
 
 def small_interval(estimate: Estimate, scale: float, form: str) -> Markup:
-    if not estimate.has_interval:
+    if not estimate.is_shown:
         return Markup("")
     low, high = (
         _minus_signs(format_number(end * scale, form)) for end in (estimate.low, estimate.high)

@@ -573,7 +573,7 @@ def _belief_remarks(data: MultiRunData) -> tuple[str, ...]:
 
 
 def _bracket_interval(estimate: Estimate) -> str:
-    return f" [{estimate.interval('.2f')}]" if estimate.has_interval else ""
+    return f" [{estimate.interval('.2f')}]" if estimate.is_shown else ""
 
 
 def _shared_remark(data: MultiRunData) -> tuple[str, ...]:

@@ -363,7 +363,7 @@ def _percent_cells(estimate: Estimate, form: str, unit: str = "") -> str:
         return " | "
     ends = (
         f"{format_number(100 * estimate.low, form)} to {format_number(100 * estimate.high, form)}"
-        if estimate.has_interval
+        if estimate.is_shown
         else ""
     )
     return f"{format_number(100 * estimate.value, form)}{unit} | {ends}"

@@ -4,13 +4,19 @@ import ast
 import json
 import math
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from kgbias.cli import show
+from kgbias.cli.known import _format_share
 from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
+from kgbias.methods.profiles.command import _format_estimate as _format_profiles_estimate
+from kgbias.probe.precision import Precision
+from kgbias.report.findings import small_interval
+from kgbias.report.summary import _percent_cells
 from kgbias.stats.estimate import Estimate
 
 HEAD = ("name", Column("n", "d"), "words")
@@ -103,3 +109,15 @@ def test_commands_print_through_it_alone() -> None:
                 called = ast.unparse(node.func)
                 assert called not in ("print", "click.echo", "click.secho", "printable"), path
                 assert not called.endswith("stdout.write"), path
+
+
+def test_an_interval_without_width_is_printed_nowhere() -> None:
+    """Figures over units that all agree: the interval is left out, or a dash stands for it."""
+    same = Estimate(0.5, 0.5, 0.5, 12)
+    assert _format_share(same) == "50.0%"
+    assert _format_profiles_estimate(same) == "0.500"
+    precision = Precision("m", "float16", 0.0, 0.0, Estimate(1.0, 1.0, 1.0, 60), 2.0)
+    assert "tau 1.000, kept" in str(precision)
+    precision = replace(precision, tau=Estimate(0.98, 0.97, 0.99, 60))
+    assert "tau 0.980 (0.970 to 0.990), " in str(precision)
+    assert "to" not in _percent_cells(same, ".0f") and not small_interval(same, 1, "+.2f")
