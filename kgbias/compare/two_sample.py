@@ -14,6 +14,7 @@ from kgbias.stats.inference import (
     Sample,
     Values,
     bootstrap,
+    is_one_sided,
     resample_statistic,
 )
 from kgbias.stats.inference import mean as mean_of
@@ -220,14 +221,16 @@ def mean_difference(
     seed: int = 0,
 ) -> Estimate:
     """Mean of the first minus mean of the second. If both have a design, its interval is the
-    percentile interval of both resampled by it; otherwise it is made of the intervals of both means
-    (`hybrid_interval`). NaN if either has fewer than two values."""
+    percentile interval of both resampled by it. Otherwise, and where nearly all labels of a side
+    are the same, it is made of the intervals of both means (`hybrid_interval`). NaN if either has
+    fewer than two values."""
     first, second = Sample.from_values(first), Sample.from_values(second)
     size = first.n + second.n
     value = first.mean - second.mean
     if min(first.n, second.n) < 2:
         return Estimate.missing(size, value)
-    if first.design is None or second.design is None:
+    are_designed = first.design is not None and second.design is not None
+    if not are_designed or is_one_sided(first) or is_one_sided(second):
         own, other = (
             bootstrap(s, mean_of, draws=draws, level=level, seed=seed) for s in (first, second)
         )
