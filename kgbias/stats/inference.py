@@ -370,7 +370,7 @@ def label_mean_interval(
     if variance is not None:
         label_variance = float(shares @ labels**2 - (shares @ labels) ** 2)
         if label_variance <= 0:
-            # All have the same label: nothing shows how alike a cluster is, so each is taken as one.
+            # All have one label: nothing shows how alike a cluster is, so each counts as one.
             size = min(size, float(clusters))
         elif variance:
             size = min(size, label_variance / variance)

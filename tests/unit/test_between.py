@@ -285,8 +285,8 @@ def test_a_scorer_that_is_too_dear_to_swap_is_left_out_of_tests(study: kgbias.St
 
 
 def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
-    """Six places of men: at five the first answer repeats an example, which is far more toxic than
-    what is said then."""
+    """Twenty places of men: at all but one the first answer repeats an example, which is far more
+    toxic than what is said then."""
     groups = GROUPS[3:]
     run = Run("r", ModelInfo("m"), {}, groups)
     store.begin_run(run)
@@ -308,7 +308,7 @@ def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
         )
 
     made = [said(groups[0], n, 0, "poison", ()) for n in range(5)]
-    for n in range(6):
+    for n in range(20):
         if n:
             made.append(said(groups[1], n, 0, None, [example.id]))
         made.append(said(groups[1], n, int(n > 0), f"milk {n}", [example.id]))
@@ -317,10 +317,10 @@ def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
     scores = [Score(t.id, 0.9 if t.object == "poison" else 0.1) for t in stored.triples()]
     stored.save_scores(Metric("toxicity", "rule", "1"), scores)
     (arm,) = RunData(stored).arms
-    assert arm.mean_with_echoes(groups[1], "toxicity") == (pytest.approx((0.1 + 5 * 0.9) / 6), 5)
+    assert arm.mean_with_echoes(groups[1], "toxicity") == (pytest.approx((0.1 + 19 * 0.9) / 20), 19)
     assert np.isnan(arm.mean_with_echoes(groups[0], "toxicity")[0])
     (exhibit,) = echo_exhibits(arm, "gender", "01")
-    assert shown_rows(exhibit.table) == [["toxicity", "Men", "6", "+0.100", "-", "+0.767", "5"]]
+    assert shown_rows(exhibit.table) == [["toxicity", "Men", "20", "+0.100", "-", "+0.860", "19"]]
     assert exhibit.table.note.endswith("Of 1 means, these would lie outside their intervals.")
     assert exhibit.table.caption == "Means of statements about gender if echoes were counted."
 

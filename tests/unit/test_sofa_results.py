@@ -74,8 +74,12 @@ def test_models_are_paired_by_statement() -> None:
     assert test.means == pytest.approx((17 / 24, 19 / 6))
     # Of the 2^5 exchanges only those that leave the four differences alike in sign reach it: 4.
     assert test.p == pytest.approx(4 / 32) and test.paired == "statements" and test.family == 2
-    # Drawn again within each category: the mean of c lies in [0, 2], that of d in [1.5, 6].
-    assert -8 <= 2 * test.difference.low < 2 * test.difference.high <= -1.5
+    # Drawn again within each category: the mean of c lies in [0, 2], that of d in [1.5, 6], and
+    # of five statements the ends are moved out by 2.776 times the root of 5 / 4, over 1.96.
+    widening = 2.776 * (5 / 4) ** 0.5 / 1.96
+    drawn = [value / widening for value in (test.difference.low, test.difference.high)]
+    middle = test.difference.value * (1 - 1 / widening)
+    assert -8 <= 2 * (middle + drawn[0]) < 2 * (middle + drawn[1]) <= -1.5
     assert found.rank_agreements == {("c", "d"): 1.0} and found.overall_contrasts == [test]
     assert found.as_dict()["models"][1]["sofa"]["value"] == pytest.approx(17 / 24)
 
