@@ -531,6 +531,9 @@ def _bootstrap_sample(
         return Estimate.missing()
     values, counts = sample.distinct_values()
     value = float(statistic.from_counts(values, counts))
+    if statistic.is_mean and len(values) == 1 and n > 1:
+        # Exactly so, where rounding would give an interval with a width.
+        return Estimate(value, value, value, n)
     if (n if sample.design is None else len(sample.design.strata)) < 2:
         return _clip_to_possible(sample, statistic, Estimate.missing(n, value))
     rng = np.random.Generator(np.random.PCG64(seed))

@@ -267,6 +267,8 @@ class StandardWeights:
             return Estimate(value, min(low, value), max(high, value), n)
         if resamples.scale is not None and n < MIN_SKEWED_VALUES:
             return Estimate.missing(n, value)
+        if (restricted.sample.values == restricted.sample.values[0]).all():
+            return Estimate(value, value, value, n)
         low, high = resamples.interval(0.95, rng)
         if resamples.scale is None:
             widening = student_widening(n - 1 if design is None else _design_freedom(design))
