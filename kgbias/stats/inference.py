@@ -383,7 +383,7 @@ _SHARE_DRAWS = 5_000
 
 
 def clustered_proportion(
-    clusters: Sequence[Hashable], values: Sequence[float], level: float = 0.95
+    clusters: Sequence[Hashable], values: Sequence[float] | Values, level: float = 0.95
 ) -> Estimate:
     """The mean of values from 0 to 1, such as the share of those that are 1, over clusters that are
     each drawn with all their values. No interval for fewer than three clusters.
