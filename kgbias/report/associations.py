@@ -128,6 +128,7 @@ def draw_comparison(rows: Sequence[RecordRow], path: Path) -> None:
             face_colour = color if row["p_holm"] <= 0.05 else "white"
             panel.plot(row["effect_size"], y, "o", color=color, markerfacecolor=face_colour)
         panel.axvline(0, color="0.6", linewidth=0.8)
+        # a lone dollar sign could begin a formula
         panel.set_title(model.replace("$", r"\$"), fontsize=9)
         panel.set_xlabel("effect size d (filled: Holm p ≤ 0.05)")
         panel.set_yticks(range(len(tests)), [test.replace("$", r"\$") for test in tests])
@@ -318,7 +319,7 @@ def _is_base(row: RecordRow, free: Mapping[str, Any]) -> bool:
         "contexts": ("templates",),
         "words": ("full",),
         "encoding": ("word-average",) if row["method"] in ("w-seat", "ceat") else ("sentence", ""),
-        "apart": (0, 18),
+        "apart": (0, 18),  # 0: not of pairs in a corpus; 18: as in the paper
     }
     is_fixed = all(
         cell[name] in values for name, values in fixed_values.items() if name not in free

@@ -280,6 +280,7 @@ def draw_belief_bars(lifts: Sequence[tuple[str, Estimate]]) -> Any:
         axes.scatter([e.value for _, e in rows], places, s=14, color=POSITIVE_COLOR, zorder=3)
         axes.set_yticks(places, [wrap_in_two(name) for name, _ in rows], fontsize=6)
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
+        # lifts are tested against half a bit
         axes.axvline(0.5, color=LINE_COLOR, linewidth=0.6, linestyle="--")
         figure.supxlabel("lift over the other groups' names (bits)", fontsize=8)
         return figure

@@ -1,6 +1,7 @@
 """What was said, believed and embedded, side by side: the report's first section, and the exhibit
 of how often each statement was said about a group against how much likelier it is for it."""
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -352,9 +353,9 @@ def _figure_words(row: Evidence) -> str:
     """A row's figures, for a list."""
     cells = [f"{row.times}×"] if row.times else []
     cells += [f"lift {row.lift.value:+z.1f} bits ({row.lift.interval('+z.1f')})"]
-    if row.association.value == row.association.value:
+    if not math.isnan(row.association.value):
         cells.append(f"association {row.association.value:+z.1f}")
-    if row.regard == row.regard:
+    if not math.isnan(row.regard):
         cells.append(f"regard {row.regard:+z.2f}")
     if row.story_share.has_interval:
         cells.append(f"in stories {row.story_share.value:.0%} ({row.story_share.interval('.0%')})")

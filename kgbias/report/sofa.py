@@ -103,6 +103,7 @@ def draw_violins(quantiles: Mapping[str, Mapping[str, Sequence[float]]]) -> Any:
 
 
 def _draw_violin(axes: Any, values: Sequence[float], place: int) -> None:
+    # a density cannot be estimated where all values are equal
     if min(values) < max(values):
         violin = axes.violinplot(
             [values], [place], orientation="horizontal", widths=0.85, showextrema=False
@@ -139,6 +140,7 @@ def draw_shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
         axes.barh(places, [dds for _, _, dds in rows], color=colours, height=0.62)
         axes.set_yticks(places, [shorten_name(statement, 34) for _, statement, _ in rows])
         for number, model in enumerate(models):
+            # a bar of no length, for the legend alone
             axes.barh(
                 [0],
                 [0],

@@ -5,6 +5,7 @@ incomplete; and a second context with irrelevant sentences: the columns of WikiE
 the metric of RAGAS is compared with the two baselines: a score from 0 to 10, and a ranking.
 """
 
+import math
 import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -140,7 +141,7 @@ def _record_means(metric: RagasMetric) -> list[float | None]:
     """Each record's value; None if it could not be judged."""
     means: list[float | None] = []
     for record_scores in metric.records:
-        values = [score.value for score in record_scores if score.value == score.value]
+        values = [score.value for score in record_scores if not math.isnan(score.value)]
         means.append(sum(values) / len(values) if values else None)
     return means
 

@@ -164,6 +164,8 @@ def _find_span(
     words = [t.lower_ for t in parser().make_doc(phrase) if not (t.is_punct or t.is_space)]
     phrase_forms = [{word, lemmatise_word(word)} for word in words]
     story_tokens = [t for t in doc if t.idx >= begins and not (t.is_punct or t.is_space)]
+    # words that readers put before a value need not stand in the story: they are left off from the
+    # front, one at a time, until what remains is found
     while not all(forms & before for forms in phrase_forms):
         for n in range(len(story_tokens) - len(phrase_forms) + 1):
             if all(
