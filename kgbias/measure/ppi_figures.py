@@ -497,10 +497,9 @@ class CorrectedDifferences:
         selection: Selection,
         compared_names: Sequence[str] = (),
     ) -> None:
-        self._ids = {
-            c: {g.name: g.id for g in run.groups if g.category == c}
-            for c in dict.fromkeys(g.category for g in run.groups)
-        }
+        self._ids: dict[str, dict[str, str]] = {}
+        for group in run.groups:
+            self._ids.setdefault(group.category, {})[group.name] = group.id
         self._by_arm = {
             arm: corrections_by_measure(run, selected, selection, arm) for arm in selected.arms
         }
@@ -743,7 +742,7 @@ def _label_probabilities(
                 counts[label] = dict.fromkeys(names, 0.0) | {label: 1 - missed_share}
                 counts[label][measure.hurtful] = missed_share
     sums = {label: sum(label_counts.values()) for label, label_counts in counts.items()}
-    return {
-        label: {name: n / sums[label] for name, n in label_counts.items()}
-        for label, label_counts in counts.items()
-    }, basis
+    chances: dict[str, dict[str, float]] = {}
+    for label, label_counts in counts.items():
+        chances[label] = {name: count / sums[label] for name, count in label_counts.items()}
+    return chances, basis

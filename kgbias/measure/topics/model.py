@@ -470,10 +470,10 @@ def _topic_words(
     # Statements of no topic are a document too, as in BERTopic: what is common there tells no topic
     # apart.
     numbers = range(-1 if (labels < 0).any() else 0, int(labels.max()) + 1)
-    topic_documents = [
-        " ".join(text for text, label in zip(texts, labels, strict=True) if label == number)
-        for number in numbers
-    ]
+    texts_by_number: dict[int, list[str]] = {number: [] for number in numbers}
+    for text, label in zip(texts, labels.tolist(), strict=True):
+        texts_by_number[label].append(text)
+    topic_documents = [" ".join(texts_by_number[number]) for number in numbers]
     vectorizer = CountVectorizer(token_pattern=r"\S+")  # its own pattern drops words of one letter
     counts = vectorizer.fit_transform(topic_documents)
     weights = weigh().fit_transform(counts).toarray()
