@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, SilentProgress
+from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import benjamini_hochberg, few_units_widening
 
 Matrix = NDArray[np.float64]
@@ -237,7 +238,9 @@ def _intervals(
     low, high = np.quantile(values, [0.025, 0.975], axis=0)
     widening = few_units_widening(int(min(in_group.sum(), (~in_group).sum())))
     ends = found - (found - low) * widening, found + (high - found) * widening
-    return ends[0] * np.abs(ends[0]), ends[1] * np.abs(ends[1])
+    # Half a bit is what a word contributes that one side alone has.
+    low, high = (np.clip(end * np.abs(end), -0.5, 0.5) for end in ends)
+    return low, high
 
 
 def _signed_root(values: Matrix) -> Matrix:
@@ -254,5 +257,11 @@ def _word_shares(counts: Matrix) -> Matrix:
 
 
 def as_records(words: Sequence[WordShift]) -> list[Mapping[str, object]]:
-    """The words as plain data for JSON."""
-    return [{name: getattr(w, name) for name in WordShift.__dataclass_fields__} for w in words]
+    """The words as plain data for JSON; an interval without width has no ends."""
+    records: list[Mapping[str, object]] = []
+    for word in words:
+        record = {name: getattr(word, name) for name in WordShift.__dataclass_fields__}
+        if not Estimate(word.contribution, word.low, word.high, 0).is_shown:
+            record |= {"low": None, "high": None}
+        records.append(record)
+    return records

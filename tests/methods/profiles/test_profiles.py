@@ -22,7 +22,13 @@ from kgbias.methods.profiles.analysis import analyse_profiles, encode
 from kgbias.methods.profiles.classify import permute_labels, random_splits, run_trials
 from kgbias.methods.profiles.config import given_names, select_names
 from kgbias.methods.profiles.pack import ProfileAttribute, describe_fields, load_profile_pack
-from kgbias.methods.profiles.words import divergence, top_words, word_contributions, word_shifts
+from kgbias.methods.profiles.words import (
+    as_records,
+    divergence,
+    top_words,
+    word_contributions,
+    word_shifts,
+)
 from kgbias.methods.profiles.write import read_profile, read_value
 from kgbias.models.base import Request
 from tests.scripted_model import ScriptedModel
@@ -115,6 +121,7 @@ def test_the_words_of_a_group() -> None:
     # Of 20 names, ten have the word and all ten of the group do: 2 / C(20, 10).
     assert best.p_value == pytest.approx(2 / math.comb(20, 10))
     assert best.low == best.high == 0.5
+    assert as_records([best])[0]["low"] is None  # no width, so no interval
     assert all(w.p_adjusted == 1 for w in words if w.attribute == "pet")
     assert [w.group for w in top_words(words)["faith"]] == ["elves", "orcs"]
 
