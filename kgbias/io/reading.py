@@ -124,7 +124,7 @@ def assume_encoding(name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        _encodings.remove(name)
+        _encodings.pop()
 
 
 def assumed_encoding() -> str:
