@@ -17,7 +17,7 @@ from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.types import Generation, Group
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import clustered_proportion, holm, proportion
-from kgbias.stats.keyness import FeatureTable, measure_keyness
+from kgbias.stats.keyness import FeatureTable, difference_at_one_mix, measure_keyness
 
 _MIN_PROMPTS = 3  # prompts of a group; of fewer there is no interval
 _MIN_NOTABLE_SHARE = 0.05  # of all prompts refused: below, refusals are not what a model does
@@ -32,7 +32,8 @@ class GroupRefusals:
         share: of its prompts that were refused at the first attempt, [0, 1], with its 95% interval
             over prompts; `n` are the prompts.
         difference: less the share of the other groups' of its category, with its 95% interval.
-        p: of dealing prompts anew, two-sided; `q`: corrected over the groups (Holm).
+        p: of dealing prompts anew, two-sided, which counts a prompt as refused if at least half of
+            its answers were; `q`: corrected over the groups (Holm).
     """
 
     group: str
@@ -149,9 +150,10 @@ def _measure_category(
         block: group_index
         for group_index, block in enumerate(dict.fromkeys(p_values.block for p_values in prompts))
     }
-    # A prompt either has the feature or not: asked several times, it is refused if half of its
+    prompt_shares = np.array([prompt.share for prompt in prompts])
+    # What is dealt, a prompt either has or not: asked several times, it is refused if half of its
     # answers are.
-    refused = np.flatnonzero([p_values.share >= 0.5 for p_values in prompts])
+    refused = np.flatnonzero(prompt_shares >= 0.5)
     table = FeatureTable(
         len(groups),
         np.array([group_places[p_values.group] for p_values in prompts], dtype=np.int64),
@@ -171,7 +173,9 @@ def _measure_category(
         GroupRefusals(
             group.name,
             estimate_refusal_share(shares[group.id]),
-            keyness.difference(group_index, 0) if keyness else Estimate.missing(),
+            difference_at_one_mix(table, group_index, prompt_shares)
+            if keyness
+            else Estimate.missing(),
             p_values[group_index],
             q_values[group_index],
         )

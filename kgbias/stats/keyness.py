@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import wilson_interval
+from kgbias.stats.inference import share_interval, wilson_interval
 
 PRIOR_PROMPTS = 10.0  # prompts
 SIGNIFICANCE_LEVEL = 0.05
@@ -120,41 +120,50 @@ class Keyness:
         return log_odds_ratio(self.counts, sizes, others, self.sizes.sum() - sizes)
 
     def difference(self, group: int, feature: int) -> Estimate:
-        """The share of the group's prompts that have the feature, less the share of the others', at
-        one mix of blocks: with the weights of Mantel and Haenszel (1959), which use the blocks in
-        which both were asked. The interval is Newcombe's hybrid score interval (1998, method 10),
-        from Wilson's intervals of both shares at their effective sizes; with one block, this is
-        Newcombe's own. Missing if there is no such block."""
-        table, in_group = self.table, self.table.group == group
-        having = np.zeros(len(table.group))
-        having[table.rows[table.columns == feature]] = 1
-        blocks = int(table.block.max(initial=-1)) + 1
-        group_sizes, other_sizes = (
-            np.bincount(table.block[side], minlength=blocks) for side in (in_group, ~in_group)
-        )
-        shared = (group_sizes > 0) & (other_sizes > 0)
-        if not shared.any():
-            return Estimate.missing(len(table.group))
-        mix = (group_sizes * other_sizes / np.maximum(group_sizes + other_sizes, 1))[shared]
-        own, other = (
-            _share_at_mix(
-                mix, np.bincount(table.block[side], having[side], blocks)[shared], n[shared]
-            )
-            for side, n in ((in_group, group_sizes), (~in_group, other_sizes))
-        )
-        value = own.value - other.value
-        below = sqrt((own.value - own.low) ** 2 + (other.high - other.value) ** 2)
-        above = sqrt((own.high - own.value) ** 2 + (other.value - other.low) ** 2)
-        return Estimate(value, value - below, value + above, len(table.group))
+        """The share of the group's prompts that have the feature, less the share of the others'
+        (`difference_at_one_mix`)."""
+        having = np.zeros(len(self.table.group))
+        having[self.table.rows[self.table.columns == feature]] = 1
+        return difference_at_one_mix(self.table, group, having)
 
 
-def _share_at_mix(mix: Floats, having: NDArray[Any], sizes: NDArray[Any]) -> Estimate:
-    """A share at a mix of blocks, with Wilson's interval at its effective number of prompts."""
+def difference_at_one_mix(table: FeatureTable, group: int, shares: Floats) -> Estimate:
+    """The mean share of a group's prompts less that of the others', at one mix of blocks: with the
+    weights of Mantel and Haenszel (1959), which use the blocks in which both were asked. The
+    interval is Newcombe's hybrid score interval (1998, method 10), from Wilson's intervals of both
+    means at their effective sizes; for shares of 0 and 1 in one block, this is Newcombe's own.
+    Missing if there is no such block."""
+    in_group = table.group == group
+    blocks = int(table.block.max(initial=-1)) + 1
+    group_sizes, other_sizes = (
+        np.bincount(table.block[side], minlength=blocks) for side in (in_group, ~in_group)
+    )
+    shared = (group_sizes > 0) & (other_sizes > 0)
+    if not shared.any():
+        return Estimate.missing(len(table.group))
+    mix = (group_sizes * other_sizes / np.maximum(group_sizes + other_sizes, 1))[shared]
+    own, other = (
+        _share_at_mix(mix, shared, table.block[side], shares[side]) for side in (in_group, ~in_group)
+    )
+    value = own.value - other.value
+    below = sqrt((own.value - own.low) ** 2 + (other.high - other.value) ** 2)
+    above = sqrt((own.high - own.value) ** 2 + (other.value - other.low) ** 2)
+    return Estimate(value, value - below, value + above, len(table.group))
+
+
+def _share_at_mix(mix: Floats, shared: NDArray[Any], block: Ints, shares: Floats) -> Estimate:
+    """A mean share at a mix of the shared blocks, with Wilson's interval at its effective number of
+    prompts."""
+    sizes = np.bincount(block, minlength=len(shared))[shared]
+    sums = np.bincount(block, shares, len(shared))[shared]
     weights = mix / mix.sum()
     effective = 1 / float((weights**2 / sizes).sum())
-    share = min(1.0, float((weights * having / sizes).sum()))
-    low, high = wilson_interval(share, effective, _NORMAL_95)
-    return Estimate(share, low, high, int(sizes.sum()))
+    share, prompts = min(1.0, float((weights * sums / sizes).sum())), int(sizes.sum())
+    if np.isin(shares, (0.0, 1.0)).all() or prompts < 2:
+        return Estimate(share, *wilson_interval(share, effective, _NORMAL_95), prompts)
+    # Shares between 0 and 1 vary less than prompts that have the feature or not.
+    variance = float(shares[shared[block]].var(ddof=1)) / effective
+    return Estimate(share, *share_interval(share, variance, prompts, prompts - 1), prompts)
 
 
 class LogOddsRatio(NamedTuple):

@@ -156,6 +156,28 @@ def test_levels_hold_over_many_worlds() -> None:
     assert shown <= 20 and 0.93 <= held / 800 <= 0.98 and power >= 150
 
 
+def test_a_difference_is_that_of_the_shares_beside_it() -> None:
+    """Of a model that wavers, where a prompt is asked four times: its shares lie between 0 and 1."""
+    groups = [Group(name, "trade") for name in GROUPS]
+    odds = {name: (0.55, 0.45) if name == "Nurses" else (0.3, 0.7) for name in GROUPS}
+    rng = np.random.default_rng(1)
+    held = 0
+    for _ in range(100):
+        asked = [
+            Generation("r", f"{g.id}/{n}#0", g.id, "none", "initial", 0, 0, outcome, prompt=f"{n}")
+            for g in groups
+            for n in range(30)
+            for outcome in rng.choice(["refused", "ok"], 4, p=odds[g.name]).tolist()
+        ]
+        (found,) = measure_refusals(groups, asked, deals=0)
+        by_name = {g.group: g for g in found.groups}
+        others = np.mean([g.share.value for name, g in by_name.items() if name != "Nurses"])
+        nurses = by_name["Nurses"]
+        assert nurses.difference.value == pytest.approx(nurses.share.value - others)
+        held += nurses.difference.low <= 0.25 <= nurses.difference.high
+    assert 90 <= held <= 99
+
+
 def test_refused_prompts_are_not_asked_again_for_ever(tmp_path: Path) -> None:
     always = declining(lambda _: 0.5)
     firm = crawled(SQLiteStore(tmp_path / "a.db"), always, max_attempts=6, redraw=True)
