@@ -9,7 +9,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import NAME_VALUE, Command
-from kgbias.cli.options import store_option
+from kgbias.cli.options import run_name_argument, store_option
 from kgbias.cli.settings import settings
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
@@ -17,9 +17,11 @@ from kgbias.query import FORMATS, write_favourites, write_result
 
 
 @click.command(
-    cls=Command, examples=("kgbias query --list", "kgbias query most_negative --param limit=10")
+    cls=Command,
+    examples=("kgbias query --list", "kgbias query most_negative smollm2 --param limit=10"),
 )
 @click.argument("name", required=False)
+@run_name_argument
 @store_option
 @click.option("--cypher", "text", metavar="TEXT", help="Your own query, read-only.")
 @click.option(
@@ -57,6 +59,7 @@ from kgbias.query import FORMATS, write_favourites, write_result
 )
 def query(
     name: str | None,
+    run_name: str | None,
     store_url: str,
     text: str | None,
     given: tuple[tuple[str, str], ...],
@@ -67,7 +70,7 @@ def query(
     favourites: Path | None,
     min_acceptability: float | None,
 ) -> None:
-    """Ask the graph: a query of the library by NAME, or your own Cypher.
+    """Ask the graph: a query of the library by NAME (about RUN, if it has one), or your own Cypher.
 
     `kgbias query --list` shows the library. The same files run in Neo4j Browser. Each row belongs
     to one arm, and covers only statements that make sense, if the run was measured for it.
@@ -87,6 +90,8 @@ def query(
             rows = study.cypher(text, **values)
         else:
             values = _setting_parameter(name or "", min_acceptability) | dict(given)
+            if run_name is not None:
+                values["run"] = run_name
             if "run" in _query_parameters(name or "") and "run" not in values:
                 values["run"] = study.run().name
                 show.say(f"of run {values['run']}, the newest with statements", err=True)

@@ -87,6 +87,8 @@ class MeasureConfig:
 
     def __post_init__(self) -> None:
         check_executor(self.executor, self.processes)
+        if not isinstance(self.scorers, Mapping):
+            raise UsageError('`scorers` names the scorer of each measure: {"regard": "offline"}')
         for measure in self.scorers:
             check_measure(measure)
 

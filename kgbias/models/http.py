@@ -701,9 +701,12 @@ class BlockingClient:
         try:
             body = asyncio.run_coroutine_threadsafe(call(self._client), self._loop).result().content
         except openai.OpenAIError as error:
-            why = self.secrets.clean_line(reason(error.__cause__ or error))
             if isinstance(error, openai.APIStatusError):
-                why = f"{error.status_code}: {self.secrets.clean_line(client_error_message(error))}"
+                words = self.secrets.clean_line(client_error_message(error))
+                raise ModelError(
+                    f"{model_name} answers with {error.status_code}: {words}"
+                ) from None
+            why = self.secrets.clean_line(reason(error.__cause__ or error))
             raise ModelError(f"{model_name} does not answer: {why}") from None
         except Exception as error:  # what the client does not foresee
             why = self.secrets.clean_line(f"{type(error).__name__}: {error}")

@@ -143,7 +143,8 @@ def difference_at_one_mix(table: FeatureTable, group: int, shares: Floats) -> Es
         return Estimate.missing(len(table.group))
     mix = (group_sizes * other_sizes / np.maximum(group_sizes + other_sizes, 1))[shared]
     own, other = (
-        _share_at_mix(mix, shared, table.block[side], shares[side]) for side in (in_group, ~in_group)
+        _share_at_mix(mix, shared, table.block[side], shares[side])
+        for side in (in_group, ~in_group)
     )
     value = own.value - other.value
     below = sqrt((own.value - own.low) ** 2 + (other.high - other.value) ** 2)

@@ -17,7 +17,7 @@ from kgbias.cli.inspect import structure
 from kgbias.cli.outputs import export
 from kgbias.cli.query import query
 from kgbias.cli.store import push
-from kgbias.errors import MissingExtra, UsageError
+from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.graph.cypher import QueryResult, inline_limits
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group, Run, Topic, TopicAssignment, TopicModel
@@ -150,11 +150,13 @@ def test_only_the_rows_of_the_answer_are_kept_while_they_are_sorted(
         (("bridges", "--cypher", "RETURN 1"), "name one query"),
         (("bridges", "--param", "limit"), "--param takes NAME=VALUE"),
         (("lineage",), "lineage needs the parameter group"),
+        (("lineage", "a"), "no parameter 'run' of lineage"),
+        (("refusals", "nowhere"), "no run 'nowhere'"),
         (("--cypher", "RETRUN 1"), "the query cannot be run"),
     ],
 )
 def test_bad_questions(store: SQLiteStore, run: Run, arguments: tuple[str, ...], said: str) -> None:
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(KgbiasError, match=said):
         asked(*arguments, "--store", store.url)
 
 

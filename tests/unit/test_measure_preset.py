@@ -1,6 +1,7 @@
 """What is measured by default, by a preset, and by what is given beside it."""
 
 import json
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -168,3 +169,9 @@ def test_frames_json_and_tables_say_why_a_figure_is_withheld(
     data = json.loads(CliRunner().invoke(cli, [*call, "--json"]).stdout)
     assert data["groups"][0]["relative_entropy"]["value"] is None
     assert "below 0.5" in data["groups"][0]["relative_entropy"]["withheld"]
+
+
+@pytest.mark.parametrize("scorers", ["regard", ["regard"]])
+def test_scorers_that_name_no_measure_are_refused(scorers: Any) -> None:
+    with pytest.raises(UsageError, match="`scorers` names the scorer of each measure"):
+        configure_measurement(scorers=scorers)

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias import measures
 from kgbias.cli import cli
-from kgbias.errors import PluginError, UsageError
+from kgbias.errors import DataError, PluginError, UsageError
 from kgbias.export import FORMATS, choose_format
 from kgbias.io.plugins import PluginTable
 from kgbias.measures import MEASURES, Figure, Measure
@@ -153,6 +153,30 @@ def test_ours_is_never_another(install: Callable[..., None]) -> None:
     assert "pkg_taker" not in sys.modules
     with pytest.raises(UsageError, match="no measure 'nothing'"):
         kgbias.load_scorer("nothing")
+
+
+COUNTED = """
+class Shares:
+    name, version = "shares", "1"
+    def __init__(self, measure, *, device="auto"):
+        self.measure = measure
+    def score(self, texts):
+        return [text.count("a") / len(text) if "a" in text else text for text in texts]
+
+counted = entry("counted", "pkg_counted:Shares")
+"""
+
+
+def test_a_scorer_may_give_numbers_and_what_else_it_gives_is_named(
+    install: Callable[..., None],
+) -> None:
+    install("pkg_counted", "measure", {"counted": "counted"}, SOUND + COUNTED)
+    scorer = kgbias.load_scorer("counted")
+    assert (scorer.name, scorer.version) == ("shares", "1")
+    (judgement,) = scorer.score(["alas"])
+    assert judgement is not None and judgement.value == 0.5 and judgement.label == "much"
+    with pytest.raises(DataError, match=r"shares gives counted the value 'no': it takes a number"):
+        scorer.score(["no"])
 
 
 def test_a_scorer_that_cannot_be_imported_names_its_package(install: Callable[..., None]) -> None:

@@ -157,7 +157,7 @@ def test_levels_hold_over_many_worlds() -> None:
 
 
 def test_a_difference_is_that_of_the_shares_beside_it() -> None:
-    """Of a model that wavers, where a prompt is asked four times: its shares lie between 0 and 1."""
+    """Of a model that wavers, a prompt's share of refused answers lies between 0 and 1."""
     groups = [Group(name, "trade") for name in GROUPS]
     odds = {name: (0.55, 0.45) if name == "Nurses" else (0.3, 0.7) for name in GROUPS}
     rng = np.random.default_rng(1)

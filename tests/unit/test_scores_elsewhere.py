@@ -145,7 +145,7 @@ def test_the_moderation_endpoint(endpoint: type[Endpoint]) -> None:
 def test_an_endpoint_that_fails(endpoint: type[Endpoint], monkeypatch: pytest.MonkeyPatch) -> None:
     scorer = load_scorer("toxicity", "openai-moderation")
     endpoint.broken = True
-    with pytest.raises(ModelError, match="does not answer"):
+    with pytest.raises(ModelError, match=r"answers with 400: no$"):
         scorer.score(["x"])
     monkeypatch.delenv("OPENAI_API_KEY")
     with pytest.raises(UsageError, match="OPENAI_API_KEY"):

@@ -92,8 +92,9 @@ def load_scorer(
 
         return AxisScorer(measure, "minilm" if spec == OFFLINE_SPEC else spec, device)
     if spec == OFFLINE_SPEC and entry.scorer:
-        plugin_scorer: Scorer = MEASURES.import_part(measure, entry.scorer)(measure, device=device)
-        return plugin_scorer
+        return wrap_scorer(
+            measure, MEASURES.import_part(measure, entry.scorer)(measure, device=device)
+        )
     if spec.startswith("hf:") and len(spec) > 3:
         from kgbias.measure.scorers._huggingface import HuggingFaceScorer
 

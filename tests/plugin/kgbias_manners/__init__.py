@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
-from kgbias import Judgement
 from kgbias.cli.commands import CommandEntry
 from kgbias.export import ExportContent, Format, iter_rows
 from kgbias.graph.store import Store
@@ -13,7 +12,6 @@ from kgbias.ingest import ImportFormat, ImportResult, import_file, read_file
 from kgbias.io.progress import Progress
 from kgbias.io.tables_in_memory import as_table_file
 from kgbias.io.text import markdown
-from kgbias.measure.scorers import probability_judgement
 from kgbias.measures import Measure, mean_figures
 from kgbias.models.base import Completion, ModelInfo, Request, Settings
 from kgbias.models.spec import Kind, Spec
@@ -29,9 +27,8 @@ class Politeness:
     def __init__(self, measure: str, *, device: str = "auto") -> None:
         self.measure = measure
 
-    def score(self, texts: Sequence[str]) -> list[Judgement]:
-        found = [sum(word in text.lower() for word in ("please", "thank")) / 2 for text in texts]
-        return [probability_judgement(self.measure, value) for value in found]
+    def score(self, texts: Sequence[str]) -> list[float]:
+        return [sum(word in text.lower() for word in ("please", "thank")) / 2 for text in texts]
 
 
 POLITENESS = Measure(
