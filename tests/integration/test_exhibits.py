@@ -39,7 +39,7 @@ from kgbias.report.page import render_report, standard_sections
 from kgbias.report.run_data import RunData
 from kgbias.report.save import save_figures
 from kgbias.report.tables import Exhibit, Table, table_latex
-from kgbias.stats.inference import proportion
+from kgbias.stats.inference import clustered_proportion, proportion
 from tests.conftest import require_modules
 from tests.hostile import HOSTILE_TEXTS
 from tests.report_data import measured_run, shown_rows
@@ -136,7 +136,10 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     always = ["100.0%", wilson.interval(".1%"), str(own)]
     assert rows["Women"][:4] == [*always, "1.000"]
     assert rows["Men"][0] == "0.0%" and rows["Men"][3] == "0.500"
-    assert rows["<b>$x$</b>"][3:] == ["0.333", "-"]  # all alike: no interval
+    # All alike, which does not say that others would be.
+    said_count = int(rows["<b>$x$</b>"][2])
+    third = clustered_proportion(range(said_count), [1 / 3] * said_count)
+    assert rows["<b>$x$</b>"][3:] == ["0.333", third.interval(".3f")]
     assert found["01-probes"].draw is not None and found["01-probes"].draw()
     (row,) = shown_rows(found["01-sc-weat"].table)
     assert row[:3] == ["Women", "+0.500", "-0.250 to +1.000"]
