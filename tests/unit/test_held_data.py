@@ -274,6 +274,7 @@ def test_another_function_of_the_same_name_is_another_scorer(said: Any) -> None:
         (lambda texts: [7 for _ in texts], "a number from -1 to 1"),
         (lambda texts: [[1] for _ in texts], "a number from -1 to 1"),
         (lambda texts: ["odd" for _ in texts], "positive, neutral, negative"),
+        (lambda texts: [kgbias.Judgement(0, "odd", {}) for _ in texts], "'odd': .*neutral"),
         (lambda texts: [1 / 0 for _ in texts], "failed: .*division"),
         (3, "a scorer of regard is no int: give a spec, or a function"),
     ],

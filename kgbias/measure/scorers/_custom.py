@@ -72,7 +72,11 @@ class CustomScorer:
         return [self._to_judgement(measure, value) for value in values]
 
     def _to_judgement(self, measure: Measure, value_given: Any) -> Judgement | None:
-        if value_given is None or isinstance(value_given, Judgement):
+        if value_given is None:
+            return None
+        if isinstance(value_given, Judgement):
+            if value_given.label and value_given.label not in measure.labels:
+                raise self._value_error(measure, value_given.label)
             return value_given
         if isinstance(value_given, str):
             return self._judge_label(measure, value_given)
