@@ -25,7 +25,7 @@ from kgbias.associate.contexts import (
     embed_contexts,
 )
 from kgbias.associate.corpus_pairs import CorpusPairs, ceat_lpbs, lpbs_in_corpus, measure_ratios
-from kgbias.associate.effect import DEFAULT_DRAWS, Array, scale_to_unit
+from kgbias.associate.effect import Array, scale_to_unit
 from kgbias.associate.lpbs import Predictor, lpbs
 from kgbias.associate.permutation import PValue
 from kgbias.associate.result import (
@@ -230,7 +230,7 @@ def _bootstrap_interval(
         if (name == "rnsb")
         else None
     )  # the classifier does not depend on the targets
-    for _ in range(min(statistics.bootstrap_draws, DEFAULT_DRAWS)):
+    for _ in range(statistics.bootstrap_draws):
         x = rng.integers(0, n_x, n_x)
         y = x if is_paired else rng.integers(0, n_y, n_y)
         if negativities is not None:

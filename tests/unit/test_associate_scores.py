@@ -9,6 +9,7 @@ import pytest
 
 from kgbias.associate.family import associate
 from kgbias.associate.methods import SCORES, ect, mac, ripa, rnd, rnsb, score_vectors
+from kgbias.associate.result import Statistics
 from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.errors import DataError, UsageError
 from kgbias.models.base import ModelInfo
@@ -115,3 +116,23 @@ def test_a_pair_with_a_word_missing_is_left_out() -> None:
     nothing = AssociationTest("t", WordSet("x", ("him",)), *sets[1:])
     with pytest.raises(DataError, match="knows none"):
         score_vectors(nothing, Table(), "ripa")
+
+
+def test_an_interval_takes_as_many_draws_as_asked() -> None:
+    class Table:
+        info = ModelInfo("table")
+
+        def find(self, words: object) -> VectorLookup:
+            known = list(words)  # type: ignore[call-overload]
+            rows = np.random.default_rng(len(known[0])).normal(size=(len(known), 2))
+            return VectorLookup({w: w for w in known}, rows, ())
+
+    sets = (WordSet("x", MALE), WordSet("y", FEMALE), WordSet("a", FAMILY), WordSet("b", FAMILY))
+    test = AssociationTest("t", *sets)
+    # The same stream: 2,000 draws are the first of 3,000.
+    shorter, longer = (
+        score_vectors(test, Table(), "rnd", Statistics(bootstrap_draws=draws))
+        for draws in (2000, 3000)
+    )
+    assert longer.settings["bootstrap_draws"] == 3000
+    assert longer.effect.low != shorter.effect.low and longer.effect.high != shorter.effect.high
