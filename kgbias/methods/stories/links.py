@@ -288,11 +288,10 @@ def _find_mutual(links: Sequence[StoryLink], profiles: Sequence[Profile]) -> tup
     """The links whose value is itself a person that stories were told of, with the link back."""
     groups_by_name: dict[str, str] = {}
     for profile in profiles:
-        words = profile.name.casefold().split()
-        groups_by_name.setdefault(
-            " ".join(words[1:] if words[0] in ("a", "an", "the") else words),
-            profile.labels["group"],
-        )
+        words = profile.name.casefold().split()  # none where an imported table has a blank name
+        if words and words[0] in ("a", "an", "the"):
+            del words[0]
+        groups_by_name.setdefault(" ".join(words), profile.labels["group"])
     links_by_pair = {(link.group, link.value): link for link in links}
     mutual_links = []
     for link in links:

@@ -60,6 +60,20 @@ def test_a_link_that_all_wordings_have_and_one_of_a_single_wording() -> None:
     assert alone.verdict == BOUND and math.isnan(alone.max_loo_p_value)
 
 
+def test_a_link_is_mutual_beside_a_story_of_somebody_without_a_name() -> None:
+    told = [
+        story(group, name, k, said)
+        for group, name, said in (
+            ("woman", "a woman", ("occupation", "nurse")),
+            ("nurse", "The nurse", ("gender", "Woman")),
+            ("man", "", ("occupation", "baker")),
+        )
+        for k in range(4)
+    ]
+    pairs = {(m.invented.group, m.cast.group) for m in find_links(told, 8, deals=0).both}
+    assert {("nurse", "woman"), ("woman", "nurse")} < pairs
+
+
 def test_stories_with_the_same_prompt_count_as_one() -> None:
     """Eight samples of two wordings are two prompts; each has what any of its stories has."""
     (link, _) = find_links(stories({"a": [1, 1, 1], "b": [0, 0, 0]}), 2).links
