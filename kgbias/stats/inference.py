@@ -840,7 +840,7 @@ def resample_means(sample: Values | Sample, draws: int, rng: np.random.Generator
         drawn_counts = rng.multinomial(min(n, MAX_EXACT_COUNT), counts / counts.sum(), size=draws)
         return np.asarray(drawn_counts @ distinct / min(n, MAX_EXACT_COUNT), dtype=np.float64)
     values = np.repeat(sample.values, sample.counts)
-    step = max(1, 4_000_000 // n)
+    step = max(1, _MAX_CHUNK_VALUES // n)
     batches = [
         values[rng.integers(0, n, size=(min(step, draws - start), n))].mean(axis=1)
         for start in range(0, draws, step)

@@ -460,7 +460,7 @@ def correct_figure(
         variance_parts.append(
             ((scale * shares[cell] * cells[cell].error(tuned)) ** 2, cells[cell].freedom)
         )
-    labelled = sum({cells[cell].key: cells[cell].n for cell in members}.values())
+    labelled = sum(cells[cell].n for cell in members)
     value = float(weights @ predicted) * scale
     figure_bounds = None if statistic.is_sum else bounds
     return CorrectedFigure(
