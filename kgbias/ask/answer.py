@@ -107,14 +107,14 @@ class QuestionAnswer(Result):
                 "groups": [_group_record(group) for group in retrieval.groups],
                 "neighbours": [
                     {
-                        "statement": number.statement_number,
-                        "group": number.triple.group,
-                        "predicate": number.triple.predicate,
-                        "object": number.triple.object,
-                        "count": number.triple.count,
-                        "arm": number.triple.arm,
+                        "statement": neighbour.statement_number,
+                        "group": neighbour.triple.group,
+                        "predicate": neighbour.triple.predicate,
+                        "object": neighbour.triple.object,
+                        "count": neighbour.triple.count,
+                        "arm": neighbour.triple.arm,
                     }
-                    for number in retrieval.neighbours
+                    for neighbour in retrieval.neighbours
                 ],
                 "retrieval": {
                     "groups": list(retrieval.question.groups.values()),

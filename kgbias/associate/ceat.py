@@ -94,7 +94,7 @@ def ceat(
         sets,
         statistics,
         settings={"variance": variance, **dict(settings or {})},
-        contexts=sum(len(table) for role in tables for table in role),
+        contexts=sum(len(table) for set_tables in tables for table in set_tables),
     )
 
 
@@ -223,7 +223,7 @@ def draw_effects(
     contexts.
     """
     targets, attributes = [*x, *y], [*a, *b]
-    rows, columns = (scale_to_unit(np.concatenate(chunk)) for chunk in (targets, attributes))
+    rows, columns = (scale_to_unit(np.concatenate(tables)) for tables in (targets, attributes))
     # Weights with which a sum over all attributes is the mean over A minus that over B.
     sign = np.repeat([1 / len(a), -1 / len(b)], [len(a), len(b)])
     table = columns @ rows.T if len(rows) * len(columns) <= _MAX_TABLE_COSINES else None

@@ -94,8 +94,8 @@ def search_seat(
         | {"encoding": encoding, "layer": layer, "unit": "word", "search": "largest of all layers"},
         details={
             "searched": [
-                {"encoding": encoding, "layer": layer, "effect_size": float(effects)}
-                for (encoding, layer), effects in zip(varying_places, observed, strict=True)
+                {"encoding": encoding, "layer": layer, "effect_size": float(effect_size)}
+                for (encoding, layer), effect_size in zip(varying_places, observed, strict=True)
             ]
         },
     )

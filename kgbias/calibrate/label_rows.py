@@ -309,16 +309,21 @@ def build_label_rows() -> Sequence[RowFunction]:
         )
         for error, title in ERROR_TITLES.items()
     ]
-    for labels in LABEL_COUNTS:
-        title, errors = f"corrected intervals hold, {labels} labels", tuple(ERROR_TITLES)
+    for label_count in LABEL_COUNTS:
+        title, errors = f"corrected intervals hold, {label_count} labels", tuple(ERROR_TITLES)
         label_rows.append(
             _build_row(
-                f"corrected_{labels}", title, ">= 0.93", partial(_covered_estimate, errors, labels)
+                f"corrected_{label_count}",
+                title,
+                ">= 0.93",
+                partial(_covered_estimate, errors, label_count),
             )
         )
-        title = f"width over that of {labels} labels alone"
+        title = f"width over that of {label_count} labels alone"
         label_rows.append(
-            _build_row(f"corrected_width_{labels}", title, "", partial(_width_estimate, labels))
+            _build_row(
+                f"corrected_width_{label_count}", title, "", partial(_width_estimate, label_count)
+            )
         )
     label_rows.append(
         _build_row(

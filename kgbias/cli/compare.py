@@ -549,7 +549,9 @@ def _print_comparison(comparison: "RunComparison") -> None:
             show.say(f"only {name} says:")
             for triple in statements_only:
                 show.say(f"  {triple.count:>4}x  {triple.sentence[:100]}")
-    ranked_agreements = [ranked for ranked in comparison.agreement if ranked.tau.n >= MIN_GROUPS]
+    ranked_agreements = [
+        agreement for agreement in comparison.agreement if agreement.tau.n >= MIN_GROUPS
+    ]
     if len(ranked_agreements) < len(comparison.agreement):
         show.say(f"ranks of fewer than {MIN_GROUPS} groups say nothing, and are left out")
     if ranked_agreements:

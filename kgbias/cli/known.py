@@ -246,8 +246,8 @@ def _comparison_record(comparison: StereotypeComparison) -> dict[str, Any]:
         "model": comparison.model,
         "floor": dict(comparison.floor),
         "believed_not_recorded": [
-            {"group": entry.group, "statement": entry.statement, "lift": entry.lift.as_dict()}
-            for entry in comparison.unrecorded_beliefs
+            {"group": belief.group, "statement": belief.statement, "lift": belief.lift.as_dict()}
+            for belief in comparison.unrecorded_beliefs
         ],
         "agreement": figure_rows(comparison.agreement),
         "statements": [_statement_record(row) for row in comparison.rows],

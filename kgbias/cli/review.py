@@ -88,9 +88,9 @@ def review(
                     run,
                     review_made.undo(
                         [
-                            accepted
+                            answer
                             for filter_set in filter_sets
-                            for accepted in review_made.answers(**filter_set)
+                            for answer in review_made.answers(**filter_set)
                         ]
                     ),
                 )

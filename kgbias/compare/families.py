@@ -423,12 +423,12 @@ def run_family(
     """A family: named samples, and which are compared with which (`REST`: all others). A single
     requested comparison is its own omnibus test. `detect`: compute the difference that each test
     would find."""
-    if any(first_name.forms is None for first_name in sides.values()):
+    if any(sample.forms is None for sample in sides.values()):
         # What an import was asked is not known, so all of it is compared with all of the others.
-        sides = {name: first_name.without_forms() for name, first_name in sides.items()}
+        sides = {name: sample.without_forms() for name, sample in sides.items()}
     mix = StandardWeights.from_samples(list(sides.values()))
     permutation = permute_clusters(list(sides.values()), mix)
-    forms = list(dict.fromkeys(f for first_name in sides.values() for f in first_name.sizes()))
+    forms = list(dict.fromkeys(f for sample in sides.values() for f in sample.sizes()))
     form_sums = _sum_forms(sides, forms)
     total = _FormSums.add_up(list(form_sums.values()))
     side_order = {name: n for n, name in enumerate(sides)}
@@ -783,9 +783,7 @@ def size_with_interval(difference: Estimate, form: str) -> str:
 def summarise_family(tests: Sequence[GroupTest]) -> str:
     """What a family of several tests says about all its sides together if no two were shown to
     differ; "" if two were, or for a single test."""
-    if len(tests) < 2 or any(
-        first_test.differs or first_test.headline_differs for first_test in tests
-    ):
+    if len(tests) < 2 or any(test.differs or test.headline_differs for test in tests):
         return ""
     first_test = tests[0]
     if all(test.label_difference.is_tested for test in tests):

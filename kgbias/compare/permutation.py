@@ -304,7 +304,7 @@ def _form_moments(stratified: StratifiedSample, forms: Sequence[Hashable]) -> _F
         return _FormMoments(
             np.array([counts @ values]), np.array([size]), np.array([counts @ deviations**2])
         )
-    number = {form: size for size, form in enumerate(forms)}
+    number = {form: number for number, form in enumerate(forms)}
     form = np.array([number[f] for f in stratified.forms], dtype=np.int64)
     counts = sample.counts.astype(np.float64)
     sums, sizes = (np.bincount(form, x, len(forms)) for x in (counts * sample.values, counts))

@@ -147,8 +147,8 @@ def _measure_category(
     deals: int,
 ) -> CategoryRefusals:
     blocks = {
-        block: group_index
-        for group_index, block in enumerate(dict.fromkeys(p_values.block for p_values in prompts))
+        block: number
+        for number, block in enumerate(dict.fromkeys(prompt.block for prompt in prompts))
     }
     prompt_shares = np.array([prompt.share for prompt in prompts])
     # What is dealt, a prompt either has or not: asked several times, it is refused if half of its
@@ -156,8 +156,8 @@ def _measure_category(
     refused = np.flatnonzero(prompt_shares >= 0.5)
     table = FeatureTable(
         len(groups),
-        np.array([group_places[p_values.group] for p_values in prompts], dtype=np.int64),
-        np.array([blocks[p_values.block] for p_values in prompts], dtype=np.int64),
+        np.array([group_places[prompt.group] for prompt in prompts], dtype=np.int64),
+        np.array([blocks[prompt.block] for prompt in prompts], dtype=np.int64),
         1,
         refused.astype(np.int64),
         np.zeros(len(refused), dtype=np.int64),
@@ -167,7 +167,7 @@ def _measure_category(
     p_values = (
         [float(row[0]) for row in keyness.p_values] if keyness else [float("nan")] * len(groups)
     )
-    q_values = [float(prompt) for prompt in holm(p_values)] if keyness else p_values
+    q_values = [float(q_value) for q_value in holm(p_values)] if keyness else p_values
     shares = {g.id: [prompt.share for prompt in prompts if prompt.group == g.id] for g in groups}
     rows = [
         GroupRefusals(

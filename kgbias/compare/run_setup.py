@@ -56,17 +56,17 @@ def list_setup_differences(runs: Sequence[StoredRun]) -> list[str]:
     setups = [describe_setup(run) for run in runs]
     differences = []
     for name, words in SETUP_WORDS.items():
-        values = [setup_or_groups.get(name, "not known") for setup_or_groups in setups]
+        values = [setup.get(name, "not known") for setup in setups]
         if len(set(values)) > 1 and not _differ_in_words_only(name, values):
             values_by_run = ", ".join(f"{r.name} {v}" for r, v in zip(runs, values, strict=True))
             differences.append(f"{words}: {values_by_run}")
     groups = [{g.name for g in run.groups} for run in runs]
     shared = set.intersection(*groups)
-    if any(setup_or_groups != shared for setup_or_groups in groups):
+    if any(group_names != shared for group_names in groups):
         extra_groups = ", ".join(
-            f"{len(setup_or_groups - shared)} more in {run.name}"
-            for run, setup_or_groups in zip(runs, groups, strict=True)
-            if setup_or_groups - shared
+            f"{len(group_names - shared)} more in {run.name}"
+            for run, group_names in zip(runs, groups, strict=True)
+            if group_names - shared
         )
         differences.append(f"groups: {len(shared)} in all of them, {extra_groups}")
     return differences

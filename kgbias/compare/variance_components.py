@@ -64,7 +64,7 @@ def compute_variances(
                     for crawl in range(len(statements))
                 }
                 samples = {key: sample for key, sample in samples.items() if len(sample.values)}
-                if len({group for group, _ in samples}) > 1:
+                if len({group_place for group_place, _ in samples}) > 1:
                     components.append(
                         _build_components(measure, category, first.arm_label(arm), samples)
                     )
@@ -110,7 +110,7 @@ def _cross_units(
     """The variances of groups by units, given the unit of each value of their samples. A group that
     lacks a unit, or has too few statements in one, is left out."""
     distinct_units, numbers = np.unique(np.concatenate(list(units.values())), return_inverse=True)
-    ends = np.cumsum([len(group_keys) for group_keys in units.values()])[:-1]
+    ends = np.cumsum([len(value_units) for value_units in units.values()])[:-1]
     numbers_by_key = dict(zip(units, np.split(numbers, ends), strict=True))
     keys_by_group: dict[int, list[tuple[int, int]]] = defaultdict(list)
     for key in samples:

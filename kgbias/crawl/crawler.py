@@ -418,11 +418,13 @@ def _run_rounds(
             for attempts in generations:
                 result.outcomes.update(generation.outcome for generation in attempts)
                 result.reasons.update(
-                    (group.outcome, group.reason_text)
-                    for group in attempts
-                    if group.outcome != "ok"
+                    (generation.outcome, generation.reason_text)
+                    for generation in attempts
+                    if generation.outcome != "ok"
                 )
-                result.retry_count += sum(group.outcome == "refused" for group in attempts[:-1])
+                result.retry_count += sum(
+                    generation.outcome == "refused" for generation in attempts[:-1]
+                )
                 result.unfilled_count += attempts[-1].outcome != "ok"
                 for generation in attempts:
                     progress_by_group[generation.arm, generation.group_id].add(generation)

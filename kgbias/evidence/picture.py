@@ -426,12 +426,12 @@ def lay_out_pair(pair: PicturePair, width: float, foot: Sequence[str] = ()) -> S
         (scene.width / 2, "middle"),
         (scene.width - column_width, "start"),
     )
-    for column, column_lines, height, (bar, anchor) in zip(
+    for column, column_lines, height, (x, anchor) in zip(
         pair.columns, blocks, heights, places, strict=True
     ):
         y = top + (max(heights) - height) / 2
         for picture_object, rows in zip(column, column_lines, strict=True):
-            _add_object(scene, pair, picture_object, rows, bar, y, anchor, column_width, bars, size)
+            _add_object(scene, pair, picture_object, rows, x, y, anchor, column_width, bars, size)
             y += (len(rows) + 0.6) * line
     scene.height = _add_legend(scene, pair.edges, bottom + line, size)
     _add_footnotes(scene, foot)

@@ -116,7 +116,7 @@ class _CategoryBits:
     def can_test(self, *parts: Sequence[int]) -> bool:
         """Whether each of these lists of names leaves a degree of freedom: one name for each group
         says nothing of how much names of a group differ."""
-        return all(self._design(kept).degrees > 0 for kept in parts)
+        return all(self._design(part).degrees > 0 for part in parts)
 
     def _design(self, name_indices: Sequence[int]) -> NameDesign:
         places = [self.groups.index(self.names[n].group_id) for n in name_indices]

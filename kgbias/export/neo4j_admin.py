@@ -118,8 +118,8 @@ class _ImportFiles:
             yield write
 
     def build_readme(self, content: ExportContent) -> str:
-        labels = [label.label for label in shape.NODES]
-        ends = [(edge_ends.type, *pair) for edge_ends in shape.EDGES for pair in edge_ends.ends]
+        labels = [node.label for node in shape.NODES]
+        ends = [(edge.type, *pair) for edge in shape.EDGES for pair in edge.ends]
         # Since Neo4j 2026.05 a file is named with its folder.
         command = " \\\n    ".join(
             [

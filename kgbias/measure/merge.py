@@ -107,8 +107,8 @@ def find_links(
     # A statement without a vector in the table has zeros, and stays near nothing.
     unit_vectors /= np.maximum(np.linalg.norm(unit_vectors, axis=1, keepdims=True), 1e-12)
     link_keys = [_link_key(" ".join(statement)) for statement in order]
-    key_numbers = {statement: n for n, statement in enumerate(dict.fromkeys(link_keys))}
-    kinds = np.array([key_numbers[statement] for statement in link_keys])
+    key_numbers = {key: n for n, key in enumerate(dict.fromkeys(link_keys))}
+    kinds = np.array([key_numbers[key] for key in link_keys])
     method = f"{embedded.method} cosine>={threshold:g}"
     is_head = np.zeros(len(order), dtype=bool)
     near_duplicates_found: list[NearDuplicate] = []

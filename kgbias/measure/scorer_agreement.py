@@ -273,9 +273,9 @@ def _rank_changes(
             group_means[1],
         )
     changes = []
-    for groups in means.values():
-        values = np.array(list(groups.values())) * sign
-        places = zip(groups, ranks(values[:, 0]), ranks(values[:, 1]), strict=True)
+    for means_by_group in means.values():
+        values = np.array(list(means_by_group.values())) * sign
+        places = zip(means_by_group, ranks(values[:, 0]), ranks(values[:, 1]), strict=True)
         changes += [RankChange(group, float(a), float(b)) for group, a, b in places if a != b]
     return tuple(changes)
 

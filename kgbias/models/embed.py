@@ -159,32 +159,32 @@ class Encoder:
         # Nothing for the usual one: what older versions have kept is still found.
         dtype_key = () if self._dtype == "float32" else (self._dtype,)
         keys = {
-            (span, place): content_id(
+            (span, source): content_id(
                 "embedding",
                 self.info.id,
-                place[0],
-                str(place[1]),
+                source[0],
+                str(source[1]),
                 repr((span.start, span.end)),
                 span.text,
                 *dtype_key,
             )
             for span in dict.fromkeys(spans)
-            for place in distinct_sources
+            for source in distinct_sources
         }
         with open_vector_cache(self._cache) as vector_cache:
             vectors = vector_cache.read(keys.values())
             missing_spans = [
                 span
                 for span in dict.fromkeys(spans)
-                if any(keys[span, place] not in vectors for place in distinct_sources)
+                if any(keys[span, source] not in vectors for source in distinct_sources)
             ]
             for rows in self._compute(missing_spans, distinct_sources):
                 new_vectors = {keys[span_and_source]: row for span_and_source, row in rows.items()}
                 vector_cache.write(new_vectors)
                 vectors |= new_vectors
         return {
-            place: np.array([vectors[keys[span, place]] for span in spans], dtype=np.float32)
-            for place in distinct_sources
+            source: np.array([vectors[keys[span, source]] for span in spans], dtype=np.float32)
+            for source in distinct_sources
         }
 
     def find(self, words: Iterable[str]) -> VectorLookup:

@@ -319,11 +319,11 @@ class _Batch:
             self._keep_prefixes(prompts, layers, logits)
         number_by_prompt = {prompt: n for n, prompt in enumerate(prompts)}
         prompt_numbers = [number_by_prompt[tuple(row.prompt)] for row in rows]
-        self._make_room(rows, [read[0] for read in layers])
-        for pair, read in zip(self._layers, layers, strict=True):
+        self._make_room(rows, [layer[0] for layer in layers])
+        for pair, layer in zip(self._layers, layers, strict=True):
             for place, number in enumerate(prompt_numbers, len(self.rows)):
                 length = len(prompts[number])
-                for stored, one in zip(pair, read[number], strict=True):
+                for stored, one in zip(pair, layer[number], strict=True):
                     stored[place, :, self._end - length : self._end] = one[0, :, -length:]
         joined_logits = logits[torch.tensor(prompt_numbers, device=logits.device)]
         self.logits = torch.cat([self.logits, joined_logits]) if self.rows else joined_logits
@@ -341,7 +341,7 @@ class _Batch:
         prefixes = self._sampler._prefixes
         free_bytes = _MAX_PREFIX_BYTES - sum(prefix.size for prefix in prefixes.values())
         for n, prompt in enumerate(prompts):
-            prompt_layers = [tuple(x[:, :, -len(prompt) :] for x in read[n]) for read in layers]
+            prompt_layers = [tuple(x[:, :, -len(prompt) :] for x in layer[n]) for layer in layers]
             free_bytes -= _Prefix(prompt_layers, logits[n]).size
             if free_bytes < 0:
                 return

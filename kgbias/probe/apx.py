@@ -96,8 +96,8 @@ def apx_table(
     """APX from perplexities of shape [templates, names, descriptors] (see
     `adjust_perplexities`)."""
     means = GroupMeans(len(perplexities), group_of, descriptors, axes)
-    for template, rows in enumerate(perplexities):
-        means.add(template, 0, rows)
+    for template_index, rows in enumerate(perplexities):
+        means.add(template_index, 0, rows)
     values = adjust_perplexities(means.values, means.names, as_published=as_published)
     return ApxTable(means.groups, means.descriptors, means.axes, values)
 

@@ -153,13 +153,13 @@ class NameDesign:
         """For each name that is left out, the weights of names in its group's lift, [names, names];
         the group's full weights if nothing is left without the name."""
         weights = self.weights[self.groups].copy()
-        for name, free in enumerate(self.free):
+        for name_index, free in enumerate(self.free):
             if free:
                 # A fit without one observation follows from the hat matrix (Cook and Weisberg
                 # 1982): no name needs a fit of its own.
-                own_weight = weights[name, name]
-                weights[name] += own_weight * self.hat[name] / free
-                weights[name, name] = 0.0
+                own_weight = weights[name_index, name_index]
+                weights[name_index] += own_weight * self.hat[name_index] / free
+                weights[name_index, name_index] = 0.0
         return weights
 
     def remove_forms(self, values: Array) -> Array:
@@ -432,16 +432,16 @@ def find_stray_names(design: NameDesign, bits: Array) -> Mapping[int, int]:
     means = np.stack([values[design.groups == g].mean(axis=0) for g in range(design.count)])
     statements = bits.shape[1]
     stray_places: dict[int, int] = {}
-    for name, group in enumerate(design.groups.tolist()):
+    for name_index, group in enumerate(design.groups.tolist()):
         own_names = design.groups == group
-        own_names[name] = False
+        own_names[name_index] = False
         if not own_names.any() or design.count < 3 or statements < 10:
             continue
         comparison_means = means.copy()
         comparison_means[group] = values[own_names].mean(axis=0)
         middle = comparison_means.mean(axis=0)
         correlations = [
-            _correlation(values[name] - middle, row - middle) for row in comparison_means
+            _correlation(values[name_index] - middle, row - middle) for row in comparison_means
         ]
         nearest = int(np.argmax(correlations))
         # A correlation of 1 (a group's other names are this name over again) has no z.
@@ -451,7 +451,7 @@ def find_stray_names(design: NameDesign, bits: Array) -> Mapping[int, int]:
         difference = math.atanh(best_correlation) - math.atanh(own_correlation)
         # One-sided, .05: Fisher's z of a correlation has the variance 1 / (n - 3).
         if difference > 1.645 * math.sqrt(2 / (statements - 3)):
-            stray_places[name] = nearest
+            stray_places[name_index] = nearest
     return stray_places
 
 

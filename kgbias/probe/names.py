@@ -72,12 +72,12 @@ class NameSentences(Items):
 
     def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[ItemScores, int]]:
         scored: list[tuple[ItemScores, int]] = []
-        for template, form in enumerate(self.templates):
-            names = [name for t, name in map(self.place, places) if t == template]
+        for template_index, form in enumerate(self.templates):
+            names = [name for t, name in map(self.place, places) if t == template_index]
             if not names:
                 continue
             stems = [form.format(name=self.names[name][0]) for name in names]
-            grid = scorer.grid(stems, self._endings[template])
+            grid = scorer.grid(stems, self._endings[template_index])
             # For an encoder-decoder, the paper scores what the decoder says (section 4.1).
             scores = grid.statement if scorer.convention.kind == "seq2seq" else grid.probes
             rows = np.concatenate([scores.log_likelihoods, scores.tokens], axis=1)

@@ -425,7 +425,7 @@ def count_run_texts(run: StoredRun) -> tuple[int, int]:
         for _, groups, statements, _ in _plan_categories(run, (), SilentProgress())
     ]
     return sum(count_group_texts(*sizes) for sizes in plan), sum(
-        statements for _, statements in plan
+        statement_count for _, statement_count in plan
     )
 
 

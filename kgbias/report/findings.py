@@ -306,9 +306,9 @@ def _content_kind(data: RunData, explorer: str) -> FindingKind | None:
     findings = []
     for test, p in zip(tests, family_p, strict=True):
         by_group: dict[str, list[DistinctiveFeature]] = {}
-        for finding in test.found if p <= SIGNIFICANCE_LEVEL else ():
-            if said_of[finding.group] >= MIN_STATEMENTS:
-                by_group.setdefault(finding.group, []).append(finding)
+        for feature in test.found if p <= SIGNIFICANCE_LEVEL else ():
+            if said_of[feature.group] >= MIN_STATEMENTS:
+                by_group.setdefault(feature.group, []).append(feature)
         findings += [
             _content_finding(data, arm, test, features, float(p), len(tests))
             for features in by_group.values()
@@ -421,14 +421,14 @@ def _feature_phrase(finding: DistinctiveFeature) -> Markup:
 def _keep_distinct(features: Sequence[DistinctiveFeature]) -> list[DistinctiveFeature]:
     """Those whose statements are not mostly those of a stronger one."""
     distinct: list[DistinctiveFeature] = []
-    for finding in features:
-        triples = set(finding.triples)
+    for feature in features:
+        triples = set(feature.triples)
         if all(
             # Half of the smaller: a rare word is otherwise found again within a frequent one.
             2 * len(triples & set(k.triples)) < min(len(triples), len(k.triples))
             for k in distinct
         ):
-            distinct.append(finding)
+            distinct.append(feature)
     return distinct
 
 

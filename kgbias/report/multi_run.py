@@ -290,10 +290,11 @@ def _rank_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
     ranked_groups = [(id, name) for id, name in data.categories[category] if id in ranks[0]]
     if len(ranked_groups) < 2:
         return
-    ranked_groups.sort(key=lambda run_ranks: ranks[0][run_ranks[0]].value)
+    ranked_groups.sort(key=lambda group: ranks[0][group[0]].value)
     rank_rows = [[run_ranks[id] for run_ranks in ranks] for id, _ in ranked_groups]
     rows = [
-        [name, *run_ranks] for (_, name), run_ranks in zip(ranked_groups, rank_rows, strict=True)
+        [name, *group_ranks]
+        for (_, name), group_ranks in zip(ranked_groups, rank_rows, strict=True)
     ]
     key = f"{place}-ranks"
     yield Exhibit(

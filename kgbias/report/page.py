@@ -280,7 +280,8 @@ def similar_statements(data: RunData, triples: Sequence[TripleView]) -> dict[int
         vectors.rows[[number for number, _ in placed]], MAX_SIMILAR, MIN_SIMILAR_COSINE
     )
     denies = [
-        is_negated(f"{triples[number].predicate} {triples[number].object}") for _, number in placed
+        is_negated(f"{triples[triple_place].predicate} {triples[triple_place].object}")
+        for _, triple_place in placed
     ]
     return {
         triple_place: [

@@ -308,9 +308,7 @@ def graph_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
         for id, name in data.categories[category]
     ]
     likely = [
-        (id, name)
-        for count, id, name in sorted(said_by_both, key=lambda triples_by_run: -triples_by_run[0])
-        if count
+        (id, name) for count, id, name in sorted(said_by_both, key=lambda row: -row[0]) if count
     ]
     for place_number, (id, name) in enumerate(likely[:_MAX_DRAWN_GROUPS], 1):
         triples_by_run = [side.by_group[id] for side in sides]

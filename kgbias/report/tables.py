@@ -116,12 +116,14 @@ def table_latex(table: Table, warning: str, run: str = "") -> str:
     numeric = [column.is_numeric for column in columns]
     widths = [max(map(display_width, texts)) for texts in zip(headings, *rows, strict=True)]
     long_columns = [
-        not number and width > _MAX_NARROW_CHARS
-        for number, width in zip(numeric, widths, strict=True)
+        not is_numeric and width > _MAX_NARROW_CHARS
+        for is_numeric, width in zip(numeric, widths, strict=True)
     ]
     paragraph = f"p{{{_SHARE / max(1, sum(long_columns)):.2f}\\linewidth}}"
     text_forms = [paragraph if is_long else "l" for is_long in long_columns]
-    forms = ["r" if number else form for number, form in zip(numeric, text_forms, strict=True)]
+    forms = [
+        "r" if is_numeric else form for is_numeric, form in zip(numeric, text_forms, strict=True)
+    ]
     is_wide = any(long_columns) or sum(widths) + _COLUMN_GAP_CHARS * len(widths) > _MAX_TABLE_CHARS
     place = "table*" if is_wide else "table"
     lines = [

@@ -374,7 +374,7 @@ class FormResamples:
             means = resample_means(sample, draws, rng)
             size = float(sample.counts.sum(dtype=np.float64))
             return cls(means[:, None] * size, np.full((draws, 1), size), {}, size - 1)
-        numbers = {form: size for size, form in enumerate(forms)}
+        numbers = {form: number for number, form in enumerate(forms)}
         form = np.array([numbers[f] for f in stratified.forms], dtype=np.int64)
         counts, f, cluster_count = (
             sample.counts.astype(np.float64),
@@ -404,8 +404,12 @@ class FormResamples:
         )
         columns = np.split(drawn_sums, 2 * len(tables), axis=1)
         units = {
-            key: (*np.split(tables[size].sum(axis=0), 2), columns[2 * size], columns[2 * size + 1])
-            for size, key in enumerate(keys, 1)
+            key: (
+                *np.split(tables[number].sum(axis=0), 2),
+                columns[2 * number],
+                columns[2 * number + 1],
+            )
+            for number, key in enumerate(keys, 1)
         }
         return cls(columns[0], columns[1], units, _design_freedom(sample.design))
 

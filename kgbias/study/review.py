@@ -242,7 +242,7 @@ class Review:
     def _rows(
         self, generations: Sequence[Generation], effective: Mapping[str, Decision]
     ) -> Iterator[ReviewedAnswer]:
-        groups = {generation.id: generation for generation in self._run.groups}
+        groups = {group.id: group for group in self._run.groups}
         answers = self._run.store.answers(
             [generation.answer_key for generation in generations if generation.answer_key]
         )

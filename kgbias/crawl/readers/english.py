@@ -284,9 +284,9 @@ class _Clause:
         if folded[place : place + 2] == ["how", "to"] and verb.lemma in english["know_how"]:
             return place + 2, place + 2
         if verb.lemma in english["light_verbs"]:
-            for noun in range(place, min(place + 3, len(folded) - 2)):
-                if folded[noun] in english["light_nouns"].get(folded[noun + 1], ()):
-                    return noun + 2, main
+            for noun_place in range(place, min(place + 3, len(folded) - 2)):
+                if folded[noun_place] in english["light_nouns"].get(folded[noun_place + 1], ()):
+                    return noun_place + 2, main
         return None
 
     def _end_particles(self, place: int) -> int:

@@ -292,17 +292,18 @@ def fit_topics(
             # These numbers are stored: the last bits differ between processors.
             rand_index = round(mean_adjusted_rand(settled_labels), 6)
             stabilities = tuple(
-                round(number, 6) for number in topic_overlaps(settled_labels[0], settled_labels[1:])
+                round(overlap, 6)
+                for overlap in topic_overlaps(settled_labels[0], settled_labels[1:])
             )
             fold_labels = [
                 _cluster_without_fold(rows, size, n, settings, advance) for n in range(FOLD_COUNT)
             ]
             kept_shares = tuple(
-                None if number is None else round(number, 6)
-                for number in kept_pair_shares(settled_labels[0], fold_labels)
+                None if share is None else round(share, 6)
+                for share in kept_pair_shares(settled_labels[0], fold_labels)
             )
             kept_share, chance_share = (
-                round(number, 6) for number in overall_kept_share(settled_labels[0], fold_labels)
+                round(share, 6) for share in overall_kept_share(settled_labels[0], fold_labels)
             )
             words = _topic_words(texts, settled_labels[0], settings.words)
             coherence_values = tuple(

@@ -685,16 +685,16 @@ def name_swap_p_value(
     if not any(map(len, name_differences)):
         return math.nan
     rows = [
-        (pair, difference / math.sqrt(len(differences)))
-        for pair, differences in enumerate(name_differences)
+        (pair_index, difference / math.sqrt(len(differences)))
+        for pair_index, differences in enumerate(name_differences)
         for difference in differences
         if difference
     ]
     if not rows:
         return 1.0
     columns = np.zeros((len(rows), len(name_differences)))
-    for n, (pair, value) in enumerate(rows):
-        columns[n, pair] = value
+    for n, (pair_index, value) in enumerate(rows):
+        columns[n, pair_index] = value
 
     def figure(ways: Values) -> Values:
         return np.asarray(((ways @ columns) ** 2).sum(axis=1))

@@ -146,15 +146,13 @@ def _attribute_shifts(
     if not vocabulary or len(kinds) < 2:
         return []
     place = {word: n for n, word in enumerate(vocabulary)}
-    units = sorted(
-        {(group_of_unit, p.name) for group_of_unit, p in zip(groups, profiles, strict=True)}
-    )
+    units = sorted({(group, p.name) for group, p in zip(groups, profiles, strict=True)})
     row = {unit: n for n, unit in enumerate(units)}
     counts = np.zeros((len(units), len(vocabulary)))
-    for group_of_unit, profile, words in zip(groups, profiles, words_by_profile, strict=True):
+    for group, profile, words in zip(groups, profiles, words_by_profile, strict=True):
         for word, n in Counter(words).items():
-            counts[row[group_of_unit, profile.name], place[word]] += n
-    of_unit = np.array([kinds.index(group_of_unit) for group_of_unit, _ in units])
+            counts[row[group, profile.name], place[word]] += n
+    of_unit = np.array([kinds.index(group) for group, _ in units])
     rng = np.random.default_rng([seed, len(vocabulary)])
     group_counts = _sum_by_group(counts, of_unit, len(kinds))
     total = group_counts.sum(0)

@@ -120,7 +120,9 @@ def context_relevance(
             scores[position].append(
                 RecordScore(value, tuple(zip(sentences, is_extracted, strict=True)))
             )
-    return _make_metric("context_relevance", judge, [tuple(sentences) for sentences in scores])
+    return _make_metric(
+        "context_relevance", judge, [tuple(record_scores) for record_scores in scores]
+    )
 
 
 def faithfulness_to_sources(

@@ -127,17 +127,18 @@ def check_generations(
     if judge is not None and statements:
         statements = _judge_statements(statements, judge, sample, repeats, seed)
     order = sorted(generations, key=lambda outcome: (outcome != "ok", outcome))
-    judged_statements = [row_ for row_ in statements if row_.judged]
-    comparable = [row_ for row_ in judged_statements if row_.judged[0] is not None]
+    judged_statements = [statement for statement in statements if statement.judged]
+    comparable = [statement for statement in judged_statements if statement.judged[0] is not None]
     return ParserFaithfulness(
         run.name,
         judge.name if judge else "",
         tuple(_summarise_outcome(name, generations[name], statements) for name in order),
         tuple(statements),
         without_answer,
-        retest_agreement([row_.judged for row_ in judged_statements]),
+        retest_agreement([statement.judged for statement in judged_statements]),
         proportion(
-            sum(row_.rule.supported == row_.judged[0] for row_ in comparable), len(comparable)
+            sum(statement.rule.supported == statement.judged[0] for statement in comparable),
+            len(comparable),
         ),
     )
 

@@ -118,9 +118,9 @@ class LinkCounts:
 def count_links(share: float, runs: int = RUNS_PER_SHARE) -> LinkCounts:
     """What is found in so many runs of stories. Raises MissingExtra without the tagger."""
     names = [
-        people.removesuffix(" people")
-        for people in sorted(load_truth().groups)
-        if people.endswith(" people")
+        group.removesuffix(" people")
+        for group in sorted(load_truth().groups)
+        if group.endswith(" people")
     ][: 2 * len(_PLANTED_LINKS)]
     planted = dict(zip(names, (*_PLANTED_LINKS, *[("", "")] * len(_PLANTED_LINKS)), strict=True))
     people = tuple(Person(w.format(n), n, "peoples") for n in names for w in _PERSON_WORDINGS)

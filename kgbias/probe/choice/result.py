@@ -86,14 +86,13 @@ class ChoiceShares:
     ) -> "ChoiceShares":
         """Compute the shares from counts [names, statements], group by group; `names` is the number
         of names of each group, by default 1."""
-        of_group = [g for g, group_row in enumerate(names) for _ in group_row] or list(
+        of_group = [g for g, group_names in enumerate(names) for _ in group_names] or list(
             range(len(chosen_counts))
         )
         starts = np.flatnonzero(np.diff(of_group, prepend=-1))
         name_test = _test_names(chosen_counts, answer_counts, names)
         chosen_counts, answer_counts = (
-            np.add.reduceat(group_row, starts, axis=0)
-            for group_row in (chosen_counts, answer_counts)
+            np.add.reduceat(counts, starts, axis=0) for counts in (chosen_counts, answer_counts)
         )
         pairs = zip(chosen_counts.ravel().tolist(), answer_counts.ravel().tolist(), strict=True)
         cells = [proportion(c, n) for c, n in pairs]
@@ -102,8 +101,8 @@ class ChoiceShares:
             for name in ("value", "low", "high")
         )
         base = tuple(
-            share_over_statements(group_row, group_answers)
-            for group_row, group_answers in zip(chosen_counts, answer_counts, strict=True)
+            share_over_statements(group_chosen, group_answers)
+            for group_chosen, group_answers in zip(chosen_counts, answer_counts, strict=True)
         )
         rates = np.array([rate.value for rate in base])
         lift, lift_low, lift_high = (
@@ -120,13 +119,13 @@ class ChoiceShares:
         ).astype("<U20")
         if name_test:
             test, has_answers = name_test.test, answer_counts[name_test.rows] > 0
-            for table, group_row in (
+            for table, tested in (
                 (lift, test.lift),
                 (lift_low, test.low),
                 (lift_high, test.high),
                 (p_values_found, test.q_values),
             ):
-                table[name_test.rows] = np.where(has_answers, group_row, np.nan)
+                table[name_test.rows] = np.where(has_answers, tested, np.nan)
             words = np.where(test.verdicts == BELIEVED, CHOSEN_MORE, test.verdicts)
             verdicts[name_test.rows] = np.where(has_answers, words, "")
         count = np.bincount(of_group)
