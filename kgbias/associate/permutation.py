@@ -150,7 +150,7 @@ def _sums_by_size(values: Array, largest: int) -> Quarters:
     def sums(quarter: Array) -> list[Array]:
         sums_by_size = [np.zeros(1)]
         for value in quarter:
-            longer = [sums + value for sums in sums_by_size]
+            longer = [subset_sums + value for subset_sums in sums_by_size]
             sums_by_size = [
                 np.concatenate(
                     [sums_by_size[k] if k < len(sums_by_size) else [], longer[k - 1] if k else []]

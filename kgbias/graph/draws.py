@@ -101,8 +101,8 @@ class Draws:
         # What a prompt asked for is known from any of its answers.
         predicate_by_prompt = {
             draw.prompt: draw.predicate_id
-            for _, group_places in by_place
-            for draw in group_places
+            for _, attempts in by_place
+            for draw in attempts
             if draw.predicate_id
         }
         for place, attempts in by_place:

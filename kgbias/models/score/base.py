@@ -278,7 +278,7 @@ class TextScorer:
         # A token that reaches over the boundary holds the end of a group and the first word of a
         # statement: all of these are checked.
         first_words = list(dict.fromkeys(statement.split(" ", 1)[0] for statement in statements))
-        word_tokens = [self._tokenise(f" {head}") for head in first_words]
+        word_tokens = [self._tokenise(f" {word}") for word in first_words]
         for group, ids in zip(groups, group_tokens, strict=True):
             pairs = self._tokenizer([f"{group} {h}" for h in first_words], add_special_tokens=False)
             whole_pairs = map(tuple, pairs["input_ids"])

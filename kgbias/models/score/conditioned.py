@@ -82,9 +82,11 @@ class ConditionedScorer(TextScorer):
         group_texts = [self._encode(group) for group in groups]
         statement_texts = [self._encode(statement) for statement in statements]
         probes = [
-            ConditionedText(end.ids, end.scored, len(end.scored), source)
+            ConditionedText(
+                statement_text.ids, statement_text.scored, len(statement_text.scored), source
+            )
             for source in map(self._tokenise_source, groups)
-            for end in statement_texts
+            for statement_text in statement_texts
         ]
         for text, one in zip((*groups, *statements), (*group_texts, *statement_texts), strict=True):
             self._check_text(text, one)
