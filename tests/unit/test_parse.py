@@ -173,6 +173,7 @@ def test_what_servers_put_around_a_sentence_is_taken_off(text: str, object: str)
         ("Menareearlyformeetings.", "the sentence inside another"),
         ("Men%20are%20early.", "the sentence inside another"),
         ("MenĠareĠearly.", "the sentence inside another"),
+        ("Men\nare\nearly.", "the subject alone"),
         ('"Men are early" is a stereotype.', "about a quotation"),
         ('The statement "Men are early" is false.', "about a quotation"),
         ('{"a": "Men are early.", "b": "Men are late."}', "marks of a form"),

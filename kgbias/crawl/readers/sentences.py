@@ -113,6 +113,8 @@ def _find_sentence(
     if _BARE_FORM.match(lines[0]):
         raise NoReading("marks of a form")
     line = without_bullet(lines[0].lstrip(EDGE_CHARACTERS)).lstrip(EDGE_CHARACTERS)
+    if line == subject and len(lines) > 1:
+        raise NoReading("the subject alone")  # each word on a line
     continuation = _after_beginning(language, line, predicate, subject)
     continues = continuation is not None or not line[:1].isupper()
     goes_on = continues or answer[:1].isspace()  # a text that is continued begins with a space
