@@ -43,7 +43,7 @@ from kgbias.probe.group_figures import GroupFigure, NonceNames, group_figures
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import nan_to_none
 
-_CHUNK_PROBES = 2048  # probes between two saves
+_CHUNK_PROBES = 1024  # probes between two saves: so few that processes end together
 
 ProbeBits = dict[tuple[str, str], tuple[float, ...]]  # bits per carrier, by name and statement
 

@@ -85,10 +85,10 @@ def open_model(
         spec: a model spec.
         revision: require this revision (see `kgbias.models.spec.resolve`); not for a server.
         notify: called with one line for each thing that takes long.
-        options: the kind's own; None leaves the default. For a local model `batch_size` (64 rows at
-            once), `dtype` ("float32", "bfloat16" or "float16") and `device` ("auto", "cpu", "cuda",
-            "mps"); for a server `base_url`, `concurrency` (16 requests at once) and `timeout` (120
-            s an answer).
+        options: the kind's own; None leaves the default. For a local model `batch_size` (128 rows
+            at once), `dtype` ("float32", "bfloat16" or "float16") and `device` ("auto", "cpu",
+            "cuda", "mps"); for a server `base_url`, `concurrency` (16 requests at once) and
+            `timeout` (120 s an answer).
 
     Raises:
         UsageError: an unknown spec or option, or a model that cannot complete text.

@@ -85,8 +85,11 @@ VectorSource = tuple[Encoding, int]
 """The source of a vector: an encoding, and a hidden layer."""
 
 LAST_LAYER = -1
-_PIECE_TEXTS = 128  # texts read together, wherever they are read: sums depend on the batch
+_PIECE_TEXTS = 256  # texts read together, wherever they are read: sums depend on the batch
 _MAX_BATCH_TOKENS = 4096
+_TREE_TOLERANCE = 1e-4  # of the largest state: what reading in a tree may change by rounding
+LayerStates = dict[int, NDArray[np.float32]]
+"""The states of a text's tokens by layer, each [tokens, d]."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,10 +289,8 @@ class Encoder:
     def read(
         self, spans: Sequence[Span], places: Sequence[VectorSource]
     ) -> dict[tuple[Span, VectorSource], NDArray[np.float32]]:
-        """The vectors of a piece, in batches of texts of similar length; each text is computed
-        once. They depend only on the piece."""
-        import torch
-
+        """The vectors of a piece; each text is computed once, and by a causal model what texts
+        begin with alike. They depend only on the piece."""
         layers = {layer for _, layer in places}
         encodings = {encoding for encoding, _ in places}
         if "cls" in encodings and self._tokenizer.cls_token_id is None:
@@ -305,7 +306,27 @@ class Encoder:
         # The first span of a text stands for it: all have the same tokens.
         first_spans = [of[0] for of in spans_by_text.values()]
         vectors: dict[tuple[Span, VectorSource], NDArray[np.float32]] = {}
-        order = sorted(first_spans, key=lambda span: len(tokens[span].ids))
+        reading = self._read_trees if self._fits_trees(tokens.values()) else self._read_batches
+        try:
+            for first, states in reading(first_spans, tokens, layers):
+                vectors |= {
+                    (span, (encoding, layer)): _pool_states(states[layer], tokens[span], encoding)
+                    for span in spans_by_text[first.text]
+                    for encoding, layer in places
+                }
+        except ValueError as error:  # T5 and similar models also want a text for their decoder
+            raise ModelError(
+                f"{self.info.name} gives no vectors for a text by itself: {first_line(error)}"
+            ) from error
+        return vectors
+
+    def _read_batches(
+        self, spans: Sequence[Span], tokens: dict[Span, _TokenisedText], layers: set[int]
+    ) -> Iterator[tuple[Span, LayerStates]]:
+        """The states of each text, in batches of texts of similar length."""
+        import torch
+
+        order = sorted(spans, key=lambda span: len(tokens[span].ids))
         # Which one it is makes no difference: it stands behind the text, and the mask hides it.
         padding = self._tokenizer.pad_token_id or 0
         while order:
@@ -318,27 +339,84 @@ class Encoder:
             lengths = np.array([len(tokens[span].ids) for span in batch])
             mask = np.arange(max_length) < lengths[:, None]
             device = self._model.device
-            try:
-                with torch.inference_mode():
-                    output = self._model(
-                        input_ids=torch.tensor(ids, device=device),
-                        attention_mask=torch.tensor(mask, dtype=torch.long, device=device),
-                        output_hidden_states=layers != {LAST_LAYER},
-                    )
-            except ValueError as error:  # T5 and similar models also want a text for their decoder
-                raise ModelError(
-                    f"{self.info.name} gives no vectors for a text by itself: {first_line(error)}"
-                ) from error
+            with torch.inference_mode():
+                output = self._model(
+                    input_ids=torch.tensor(ids, device=device),
+                    attention_mask=torch.tensor(mask, dtype=torch.long, device=device),
+                    output_hidden_states=layers != {LAST_LAYER},
+                )
             states = {
                 layer: self._layer_states(output, layer).float().cpu().numpy() for layer in layers
             }
-            vectors |= {
-                (span, (encoding, layer)): _pool_states(states[layer][row], tokens[span], encoding)
-                for row, first in enumerate(batch)
-                for span in spans_by_text[first.text]
-                for encoding, layer in places
+            for row, span in enumerate(batch):
+                yield span, {layer: of_layer[row] for layer, of_layer in states.items()}
+
+    def _fits_trees(self, tokenised: Iterable[_TokenisedText]) -> bool:
+        """Whether what texts begin with alike can be read once."""
+        longest = max((len(text.ids) for text in tokenised), default=0)
+        return longest <= self._tree_window
+
+    @cached_property
+    def _tree_window(self) -> int:
+        """How many tokens a text may have to be read in a tree; 0 for a model that reads trees
+        otherwise than texts, or not at all."""
+        from kgbias.models.score.engine import attention_window
+
+        if self._loaded.trained_as != "causal" or self._dtype != "float32":
+            return 0
+        rng = np.random.Generator(np.random.PCG64(0))
+        vocabulary = int(self._model.config.get_text_config().vocab_size)
+        stem = rng.integers(0, vocabulary, 4).tolist()
+        texts = [[*stem[:length], *rng.integers(0, vocabulary, 3).tolist()] for length in (4, 2, 4)]
+        tokens = {
+            Span(str(n)): _TokenisedText(ids, [], list(range(len(ids))))
+            for n, ids in enumerate(texts)
+        }
+        try:
+            in_trees = dict(self._read_trees(list(tokens), tokens, {LAST_LAYER}))
+        except Exception:  # an architecture may refuse a mask in any way
+            return 0
+        for span, states in self._read_batches(list(tokens), tokens, {LAST_LAYER}):
+            alone = states[LAST_LAYER][: len(tokens[span].ids)]
+            gap = np.abs(in_trees[span][LAST_LAYER] - alone).max()
+            if not gap <= _TREE_TOLERANCE * np.abs(alone).max():
+                return 0
+        return attention_window(self._model.config.get_text_config())
+
+    def _read_trees(
+        self, spans: Sequence[Span], tokens: dict[Span, _TokenisedText], layers: set[int]
+    ) -> Iterator[tuple[Span, LayerStates]]:
+        """The states of each text; what texts begin with alike is read once."""
+        import torch
+
+        from kgbias.models.score.engine import (
+            MAX_BATCH_TOKENS,
+            MAX_ROW_NODES,
+            iter_tree_batches,
+            read_trees,
+        )
+
+        device_kind = "cpu" if self._model.device.type == "cpu" else "other"
+        # The last token of a sequence is not read, only predicted: here it is none.
+        sequences = [(*tokens[span].ids, -1) for span in spans]
+        for trees in iter_tree_batches(
+            sequences, MAX_ROW_NODES[device_kind], MAX_BATCH_TOKENS[device_kind]
+        ):
+            with torch.inference_mode():
+                output, places = read_trees(
+                    self._model, trees, output_hidden_states=layers != {LAST_LAYER}
+                )
+            states = {
+                layer: of_layer.reshape(-1, of_layer.shape[-1])[places].float().cpu().numpy()
+                for layer in layers
+                for of_layer in [self._layer_states(output, layer)]
             }
-        return vectors
+            first_node = 0
+            for tree in trees:
+                for index, path in tree.paths:
+                    nodes = [first_node + tree.edges[edge][0] for edge in path]
+                    yield spans[index], {layer: states[layer][nodes] for layer in layers}
+                first_node += len(tree.tokens)
 
     def _layer_states(self, output: Any, layer: int) -> Any:
         """The states of one layer, [texts, tokens, d]."""
@@ -352,11 +430,12 @@ class Encoder:
 
 
 def iter_text_pieces(spans: Sequence[Span]) -> Iterator[list[Span]]:
-    """The spans in pieces of this many texts, longest first, which is most likely too long."""
+    """The spans in pieces of this many texts, in alphabetical order: what texts begin with alike is
+    read once in a piece (`Encoder.read`)."""
     spans_by_text: dict[str, list[Span]] = {}
     for span in spans:
         spans_by_text.setdefault(span.text, []).append(span)
-    texts = sorted(spans_by_text, key=lambda text: (-len(text), text))
+    texts = sorted(spans_by_text)
     for start in range(0, len(texts), _PIECE_TEXTS):
         yield [span for text in texts[start : start + _PIECE_TEXTS] for span in spans_by_text[text]]
 

@@ -14,13 +14,14 @@ the near-tie decides it by the same numbers.
 
 Rows that end leave the batch, and waiting requests take their places. A prompt that is asked
 several times is read once, and kept for as long as the following calls ask it again, memory
-permitting. What the rows have read stays where it is: a row that leaves has its place taken by the
-last one, and one that comes is written beside the others.
+permitting; so is what prompts begin with alike. What the rows have read stays where it is: a row
+that leaves has its place taken by the last one, and one that comes is written beside the others.
 """
 
-from collections.abc import Callable, Generator, Iterable, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
+from operator import itemgetter
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,9 +37,10 @@ from kgbias.models.truncate import Truncation, min_p_bounds, score_bounds
 if TYPE_CHECKING:
     import torch
 
-DEFAULT_ROWS = 64  # computed at once
+DEFAULT_ROWS = 128  # computed at once: each step fetches all weights from memory
 _MAX_TIE_GAP = 1e-3  # in units of logit / temperature; the rounding error of float32 is below 1e-4
 _MAX_PREFIX_BYTES = 1 << 30  # bytes of prompts kept for the next call
+_MIN_BEGINNING = 8  # tokens that prompts begin with alike, to be read once
 _SPARE_TOKENS = 32  # that a batch has room for before what it has read is moved
 
 
@@ -95,7 +97,13 @@ class Sampler:
         # Any will do: the mask hides it.
         self._padding_token = next(iter(self._end_tokens), 0)
         self._prefixes: dict[tuple[int, ...], _Prefix] = {}
+        # What several of the prompts begin with; as in `_Prefix.layers`, once it was read.
+        self._beginnings: dict[tuple[int, ...], list[tuple[Any, Any]] | None] = {}
+        self._shares_beginnings = True
         self._uses_cache = self._batches_agree()
+        if not self._uses_cache:
+            self._shares_beginnings = False
+            self._uses_cache = self._batches_agree()
         self._prefixes.clear()
         self._batch_size = batch_size if self._uses_cache else 1
 
@@ -121,6 +129,20 @@ class Sampler:
         """Forget what was read of all other prompts."""
         asked = set(prompts)
         self._prefixes = {p: prefix for p, prefix in self._prefixes.items() if p in asked}
+        read_beginnings = {begin: layers for begin, layers in self._beginnings.items() if layers}
+        self._beginnings = {}
+        for begin in _find_beginnings(asked) if self._shares_beginnings else ():
+            same, layers = max(
+                ((_count_shared(read, begin), layers) for read, layers in read_beginnings.items()),
+                key=itemgetter(0),
+                default=(0, []),
+            )
+            if same < _MIN_BEGINNING:
+                self._beginnings[begin] = None
+            else:
+                self._beginnings[begin[:same]] = [
+                    (keys[:, :, :same], values[:, :, :same]) for keys, values in layers
+                ]
 
     def answer(self, take: Callable[[int], list[Task]]) -> Generator[Finished, None, None]:
         """Answer what `take` hands out, which is asked for at most so many tasks as rows become
@@ -227,23 +249,23 @@ class Sampler:
         self._uses_cache = True
 
         # All that happens in a batch: padding, a token read from the cache, a row that leaves, and
-        # one that comes later.
-        prompts = (list(range(3, 10)), [5, 7], [4, 8, 6])
+        # some that come later, of which two begin as one that was read.
         vocabulary = int(self._model.config.get_text_config().vocab_size)
-        request = Request("", seed=0)
-        rows = [
-            _Row(n, request, [token % vocabulary for token in prompt], 0.0)
-            for n, prompt in enumerate(prompts)
+        prompts = [
+            [token % vocabulary for token in prompt]
+            for prompt in ((4, 8, 3, 5, 9, 10, 11), (5, 7), (4, 8, 6, 9), (4, 8, 7), (6, 3))
         ]
+        self._beginnings = {tuple(prompts[0][:2]): None} if self._shares_beginnings else {}
+        request = Request("", seed=0)
+        rows = [_Row(n, request, prompt, 0.0) for n, prompt in enumerate(prompts)]
         with torch.inference_mode():
             try:
                 batch = _Batch(self)
                 batch.add_rows(rows[:2])
-                for row in rows[:2]:
-                    row.answer.append(11 % vocabulary)
-                batch.read_tokens([row.answer[-1] for row in batch.rows])
+                self._read_trial_token(batch, 11 % vocabulary)
                 batch.remove_rows([0])
                 batch.add_rows(rows[2:])
+                self._read_trial_token(batch, 12 % vocabulary)
                 batched_logits = batch.logits.float()
             except (AttributeError, TypeError, ValueError, RuntimeError, IndexError):
                 return False
@@ -253,6 +275,91 @@ class Sampler:
                 if not torch.allclose(single_logits, logits, atol=_MAX_TIE_GAP / 2, rtol=0):
                     return False
         return True
+
+    def _read_trial_token(self, batch: "_Batch", token: int) -> None:
+        """Have each row read this token."""
+        for row in batch.rows:
+            row.answer.append(token)
+        batch.read_tokens([token] * len(batch.rows))
+
+    def run_model(self, ids: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
+        """The logits after the last column of `ids`, [rows, vocabulary], and what was read, with
+        what the `cache` has. The mask, over both, has 0 where a row is padded."""
+        device = self._model.device
+        options = dict(self._last_logit_options)
+        if self._takes_positions:
+            # Padding, which is not read, is not counted.
+            positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
+            options["position_ids"] = positions.to(device)
+        output = self._model(
+            input_ids=ids.to(device),
+            attention_mask=mask.to(device),
+            **({self._cache_name: cache} if cache is not None else {}),
+            use_cache=self._uses_cache,
+            **options,
+        )
+        return output.logits[:, -1], read_cache(output) if self._uses_cache else None
+
+    def _keep_prefixes(self, prefixes: Mapping[tuple[int, ...], _Prefix]) -> None:
+        """Keep what was read of these prompts, while there is room."""
+        free_bytes = _MAX_PREFIX_BYTES - sum(prefix.size for prefix in self._prefixes.values())
+        for prompt, prefix in prefixes.items():
+            free_bytes -= prefix.size
+            if free_bytes < 0:
+                return
+            self._prefixes[prompt] = prefix
+
+    def find_beginning(self, prompt: tuple[int, ...]) -> tuple[int, ...]:
+        """What others of the prompts begin with too; () for a prompt that begins otherwise."""
+        beginnings = (b for b in self._beginnings if len(b) < len(prompt))
+        return next((b for b in beginnings if prompt[: len(b)] == b), ())
+
+    def read_prompts(self, prompts: Sequence[tuple[int, ...]]) -> dict[tuple[int, ...], _Prefix]:
+        """Read these prompts, in one pass, and keep them. What others before them began with is not
+        read again."""
+        import torch
+        from transformers import DynamicCache
+
+        found = [self.find_beginning(prompt) for prompt in prompts]
+        begun = [begin if self._beginnings.get(begin) else () for begin in found]
+        own_tokens = [p[len(begin) :] for p, begin in zip(prompts, begun, strict=True)]
+        columns, length = max(map(len, begun)), max(map(len, own_tokens))
+        # A row: padding, what its prompt begins with, padding, the rest of it.
+        mask = [
+            [0] * (columns - len(begin))
+            + [1] * len(begin)
+            + [0] * (length - len(own))
+            + [1] * len(own)
+            for begin, own in zip(begun, own_tokens, strict=True)
+        ]
+        ids = [[self._padding_token] * (length - len(own)) + list(own) for own in own_tokens]
+        cache = DynamicCache()
+        if columns:
+            for number, pair in enumerate(self._beginnings[max(begun, key=len)] or ()):
+                states = [x.new_zeros(len(prompts), x.shape[1], columns, x.shape[3]) for x in pair]
+                for place, begin in enumerate(begun):
+                    if begin:
+                        read_pair = self._beginnings[begin][number]
+                        for new, read in zip(states, read_pair, strict=True):
+                            new[place, :, columns - len(begin) :] = read[0]
+                cache.update(*states, number)
+        logits, cache = self.run_model(torch.tensor(ids), torch.tensor(mask), cache)
+        prefixes: dict[tuple[int, ...], _Prefix] = {}
+        for place, prompt in enumerate(prompts):
+            layers = [
+                (layer.keys[place : place + 1], layer.values[place : place + 1])
+                for layer in cache.layers
+            ]
+            at = torch.tensor(mask[place], device=logits.device).nonzero()[:, 0]
+            layers = [(k.index_select(2, at), v.index_select(2, at)) for k, v in layers]
+            prefixes[prompt] = _Prefix(layers, logits[place].clone())
+            if (begin := found[place]) and not self._beginnings[begin]:
+                self._beginnings[begin] = [
+                    (k[:, :, : len(begin)].clone(), v[:, :, : len(begin)].clone())
+                    for k, v in layers
+                ]
+        self._keep_prefixes(prefixes)
+        return prefixes
 
 
 class _Batch:
@@ -274,82 +381,28 @@ class _Batch:
     def add_rows(self, rows: Sequence[_Row]) -> None:
         """Let new rows join; their prompts are read, each distinct one once, unless already
         kept."""
-        prompts = list(dict.fromkeys(tuple(row.prompt) for row in rows))
-        kept_prefixes = {p: prefix for p in prompts if (prefix := self._sampler._prefixes.get(p))}
-        for prompt_group in (list(kept_prefixes), [p for p in prompts if p not in kept_prefixes]):
-            joining_rows = [row for row in rows if tuple(row.prompt) in prompt_group]
-            if joining_rows:
-                self._add_read(
-                    joining_rows,
-                    prompt_group,
-                    [kept_prefixes[p] for p in prompt_group if p in kept_prefixes],
-                )
-
-    def _add_read(
-        self,
-        rows: Sequence[_Row],
-        prompts: Sequence[tuple[int, ...]],
-        kept_prefixes: Sequence[_Prefix],
-    ) -> None:
-        """Let rows with these prompts join; the prompts are kept, or must be read."""
         import torch
 
-        if kept_prefixes:
-            layers = [
-                [prefix.layers[n] for prefix in kept_prefixes]
-                for n in range(len(kept_prefixes[0].layers))
-            ]
-            logits = torch.stack([prefix.logits for prefix in kept_prefixes])
-        else:
-            length = max(map(len, prompts))
-            pad = self._sampler._padding_token
-            ids = torch.tensor([[pad] * (length - len(p)) + list(p) for p in prompts])
-            mask = torch.tensor([[0] * (length - len(p)) + [1] * len(p) for p in prompts])
-            if not self._sampler._uses_cache:
-                self.logits, _ = self._run_model(ids, mask, None)
-                self.rows = list(rows)
-                return
-            from transformers import DynamicCache
-
-            logits, cache = self._run_model(ids, mask, DynamicCache())
-            layers = [
-                [(k[n : n + 1], v[n : n + 1]) for n in range(len(prompts))]
-                for k, v in ((layer.keys, layer.values) for layer in cache.layers)
-            ]
-            self._keep_prefixes(prompts, layers, logits)
-        number_by_prompt = {prompt: n for n, prompt in enumerate(prompts)}
-        prompt_numbers = [number_by_prompt[tuple(row.prompt)] for row in rows]
-        self._make_room(rows, [layer[0] for layer in layers])
-        for pair, layer in zip(self._layers, layers, strict=True):
-            for place, number in enumerate(prompt_numbers, len(self.rows)):
-                length = len(prompts[number])
-                for stored, one in zip(pair, layer[number], strict=True):
-                    stored[place, :, self._end - length : self._end] = one[0, :, -length:]
-        joined_logits = logits[torch.tensor(prompt_numbers, device=logits.device)]
+        if not self._sampler._uses_cache:  # one row
+            ids = torch.tensor([row.prompt for row in rows])
+            self.logits, _ = self._sampler.run_model(ids, torch.ones_like(ids), None)
+            self.rows = list(rows)
+            return
+        prompts = list(dict.fromkeys(tuple(row.prompt) for row in rows))
+        prefixes = {p: prefix for p in prompts if (prefix := self._sampler._prefixes.get(p))}
+        if unread_prompts := [prompt for prompt in prompts if prompt not in prefixes]:
+            prefixes |= self._sampler.read_prompts(unread_prompts)
+        joining_prefixes = [prefixes[tuple(row.prompt)] for row in rows]
+        self._make_room(rows, joining_prefixes[0].layers)
+        for number, pair in enumerate(self._layers):
+            for place, prefix in enumerate(joining_prefixes, len(self.rows)):
+                for stored, one in zip(pair, prefix.layers[number], strict=True):
+                    stored[place, :, self._end - one.shape[2] : self._end] = one[0]
+        joined_logits = torch.stack([prefix.logits for prefix in joining_prefixes])
         self.logits = torch.cat([self.logits, joined_logits]) if self.rows else joined_logits
         self.rows = [*self.rows, *rows]
         for row in rows:
             row.read = len(row.prompt)
-
-    def _keep_prefixes(
-        self,
-        prompts: Sequence[tuple[int, ...]],
-        layers: Sequence[Sequence[tuple[Any, Any]]],
-        logits: Any,
-    ) -> None:
-        """Keep what was read of these prompts, while there is room."""
-        prefixes = self._sampler._prefixes
-        free_bytes = _MAX_PREFIX_BYTES - sum(prefix.size for prefix in prefixes.values())
-        for n, prompt in enumerate(prompts):
-            prompt_layers = [tuple(x[:, :, -len(prompt) :] for x in layer[n]) for layer in layers]
-            free_bytes -= _Prefix(prompt_layers, logits[n]).size
-            if free_bytes < 0:
-                return
-            prefixes[prompt] = _Prefix(
-                # A view would keep the memory of the whole batch.
-                [(k.clone(), v.clone()) for k, v in prompt_layers],
-                logits[n].clone(),
-            )
 
     @property
     def _start(self) -> int:
@@ -411,10 +464,10 @@ class _Batch:
         if not self._sampler._uses_cache:  # one row, read again from its beginning
             (row,) = self.rows
             ids = torch.tensor([row.prompt + row.answer])
-            self.logits, _ = self._run_model(ids, torch.ones_like(ids), None)
+            self.logits, _ = self._sampler.run_model(ids, torch.ones_like(ids), None)
             return
         self._make_room([])
-        self.logits, _ = self._run_model(
+        self.logits, _ = self._sampler.run_model(
             torch.tensor([[token] for token in tokens]), self._mask(1), self._cache()
         )
         self._end += 1
@@ -434,21 +487,27 @@ class _Batch:
 
         return stored_cache(self._layers, len(self.rows), self._start, self._end)
 
-    def _run_model(self, ids: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
-        device = self._model.device
-        options = dict(self._sampler._last_logit_options)
-        if self._sampler._takes_positions:
-            # Padding, which is on the left, is not counted.
-            positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
-            options["position_ids"] = positions.to(device)
-        output = self._model(
-            input_ids=ids.to(device),
-            attention_mask=mask.to(device),
-            **({self._sampler._cache_name: cache} if cache is not None else {}),
-            use_cache=self._sampler._uses_cache,
-            **options,
-        )
-        return output.logits[:, -1], read_cache(output) if self._sampler._uses_cache else None
+
+def _find_beginnings(prompts: Collection[tuple[int, ...]]) -> list[tuple[int, ...]]:
+    """What at least two of the prompts begin with, and no two of these begin alike."""
+    beginnings: list[tuple[int, ...]] = []
+    beginning: tuple[int, ...] = ()  # of the prompts at hand, which are neighbours by their tokens
+    is_shared = False
+    for prompt in [*sorted(prompts), ()]:
+        same = _count_shared(beginning, prompt[:-1])
+        if same >= _MIN_BEGINNING:
+            beginning, is_shared = beginning[:same], True
+            continue
+        if is_shared:
+            beginnings.append(beginning)
+        beginning, is_shared = prompt[:-1], False
+    return beginnings
+
+
+def _count_shared(first: Sequence[int], second: Sequence[int]) -> int:
+    """How many tokens two sequences begin with alike."""
+    pairs = zip(first, second, strict=False)
+    return next((n for n, (a, b) in enumerate(pairs) if a != b), min(len(first), len(second)))
 
 
 def _bound_scores(

@@ -118,6 +118,9 @@ def contrast_intervals(values: Array, *, level: float = 0.95) -> tuple[Array, Ar
 
 DEFAULT_PERMUTATIONS = 9_999
 _MAX_CHUNK_PROBES = 4096  # probes computed between two saves
+# So few that processes end together, where there are not so many groups that each of them alone,
+# which is scored in every chunk, would add up.
+_CHUNK_PROBES, _MIN_CHUNK_STATEMENTS = 1024, 32
 
 SaidCounts = tuple[tuple[int, int, int], ...]
 _CategoryPlan = tuple[str, tuple[Group, ...], tuple[Statement, ...], SaidCounts]
@@ -431,15 +434,19 @@ def count_run_texts(run: StoredRun) -> tuple[int, int]:
 
 def _statements_at_once(groups: int) -> int:
     """How many statements are computed at once."""
-    return max(1, _MAX_CHUNK_PROBES // groups)
+    wanted = max(_MIN_CHUNK_STATEMENTS, _CHUNK_PROBES // groups)
+    return max(1, min(_MAX_CHUNK_PROBES // groups, wanted))
 
 
 def _iter_chunks(
     groups: Sequence[Group], statements: Sequence[Statement]
 ) -> Iterator[Sequence[Statement]]:
+    """The statements in the chunks that are computed at once, in alphabetical order, in which those
+    that begin alike are neighbours: their beginning is read once for each chunk and group."""
     step = _statements_at_once(len(groups))
-    for start in range(0, len(statements), step):
-        yield statements[start : start + step]
+    ordered = sorted(statements, key=lambda statement: statement.text)
+    for start in range(0, len(ordered), step):
+        yield ordered[start : start + step]
 
 
 def _group_names(groups: Sequence[Group]) -> list[str]:

@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 from kgbias.errors import ModelError  # noqa: E402
 from kgbias.models import open_model  # noqa: E402
 from kgbias.models.base import Completion, Request  # noqa: E402
-from kgbias.models.generate import Sampler  # noqa: E402
+from kgbias.models.generate import Sampler, _find_beginnings  # noqa: E402
 from kgbias.models.local import tokenise_prompt  # noqa: E402
 from tests import tiny  # noqa: E402
 from tests.conftest import sweep_params  # noqa: E402
@@ -177,6 +177,47 @@ def test_a_prompt_that_was_read_is_not_read_again(architecture: str) -> None:
     assert texts(sampler, [Request("other words", seed=1, max_tokens=3)] * 2) and read
     assert {tuple(p) for p in sampler._prefixes} == {tuple(tokenizer("other words")["input_ids"])}
     model.forward = original
+
+
+@pytest.mark.parametrize(
+    "architecture", sweep_params(3, ["gpt2", "llama", "qwen2", "gemma2", "opt"])
+)
+def test_what_prompts_begin_with_alike_is_read_once(architecture: str) -> None:
+    model, tokenizer = tiny.build_model(architecture), tiny.build_tokenizer()
+    begin = "tall women hate rain and food # "
+    shared = len(tokenizer(begin)["input_ids"])
+    ends = ["men love", "women are kind", "rain .", "rain # Q"]
+    first, second = (
+        [Request(f"{begin}{number} {end}", seed=n, max_tokens=5) for n, end in enumerate(ends)]
+        for number in "12"
+    )
+    second.append(Request("women love", seed=9, max_tokens=5))  # begins otherwise
+    alone = texts(Sampler(model, tokenizer, 1), [*first, *second])
+    sampler = Sampler(model, tokenizer, 8)
+    assert texts(sampler, first) == alone[:4]
+    ((beginning, _),) = sampler._beginnings.items()
+    assert len(beginning) >= shared
+    read = []
+    original = sampler.run_model
+
+    def counted(ids: Any, mask: Any, cache: Any) -> Any:
+        if ids.shape[1] > 1:
+            read.append(int(mask[:, -ids.shape[1] :].sum()))
+        return original(ids, mask, cache)
+
+    sampler.run_model = counted  # type: ignore[method-assign]
+    assert texts(sampler, second) == alone[4:]
+    lengths = [len(tokenizer(request.prompt)["input_ids"]) for request in second]
+    assert read == [sum(lengths) - 4 * shared]
+
+
+def test_beginnings_are_those_of_several_prompts() -> None:
+    head, other = tuple(range(10)), tuple(range(20, 30))
+    alike = [(*head, 40, 41), (*head, 50), (*head, 50, 51)]
+    assert _find_beginnings([*alike, (*other, 1), (1, 2, 3)]) == [head]
+    assert _find_beginnings([*alike, (*other, 1), (*other, 2)]) == [head, other]
+    assert _find_beginnings([head, (*head, 1)]) == [head[:-1]]  # each has a token of its own
+    assert _find_beginnings([(*head[:7], 1), (*head[:7], 2)]) == []  # too little
 
 
 def test_prompts_are_kept_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:

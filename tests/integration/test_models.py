@@ -174,6 +174,35 @@ def test_an_encoder_is_taken_from_the_language_model_that_is_loaded(gpt2: Path) 
         assert torch.equal(found, expected)
 
 
+@pytest.mark.parametrize("architecture", ["llama", "gpt2"])
+def test_what_texts_begin_with_alike_is_read_once_for_their_vectors(
+    tmp_path: Path, architecture: str
+) -> None:
+    spec = f"hf:{tiny.save_model(tmp_path / 'model', architecture)}"
+    texts = ["women love food", "women love food and rain", "women love men", "are kind", "women"]
+    spans = [*map(Span, texts), Span("women love food", 0, 5)]
+    places: list[Any] = [("mean", -1), ("last", -1), ("mean", 1), ("last", 0)]
+    encoder = open_encoder(spec, cache=False)
+    assert encoder._tree_window > 0
+    read: list[int] = []
+    body = encoder._model.forward
+
+    def counted(*args: Any, **kwargs: Any) -> Any:
+        read.append(int((kwargs["attention_mask"] == 0).diagonal(dim1=-2, dim2=-1).sum()))
+        return body(*args, **kwargs)
+
+    encoder._model.forward = counted
+    found = encoder.embed_many(spans, places)
+    del encoder._model.forward
+    tokens = [encoder._tokenizer(text)["input_ids"] for text in texts]
+    beginnings = {tuple(ids[:end]) for ids in tokens for end in range(1, len(ids) + 1)}
+    assert read == [len(beginnings)] and len(beginnings) < sum(map(len, tokens))
+    alone = open_encoder(spec, cache=False)
+    vars(alone)["_tree_window"] = 0
+    for place, rows in alone.embed_many(spans, places).items():
+        assert found[place] == pytest.approx(rows, rel=1e-4, abs=1e-5)
+
+
 def test_a_folder_that_changes_is_loaded_again(tmp_path: Path) -> None:
     tiny.save_model(tmp_path)
     first = load(f"hf:{tmp_path}", "causal")

@@ -28,7 +28,13 @@ from kgbias.probe.apx import (
     read_apx,
     z_scores,
 )
-from kgbias.probe.run_probes import compare_said_and_probable, probe_run
+from kgbias.probe.result import Statement
+from kgbias.probe.run_probes import (
+    _iter_chunks,
+    compare_said_and_probable,
+    count_group_texts,
+    probe_run,
+)
 from kgbias.probe.set_probes import probe_sets
 from kgbias.probe.sets import read_descriptors, read_identities, read_names
 from kgbias.probe.sofa import (
@@ -696,3 +702,14 @@ def test_the_command_on_a_table_of_apx(tmp_path: Path) -> None:
 def test_bad_input_is_one_line(arguments: tuple[str, ...], why: str) -> None:
     error = run(*arguments).exception
     assert isinstance(error, KgbiasError) and why in str(error) and "\n" not in str(error)
+
+
+def test_statements_are_probed_in_chunks_that_end_together_and_begin_alike() -> None:
+    statements = [Statement(f"are {word}", str(n)) for n in range(700) for word in ("kind", "odd")]
+    few, many = ([Group(f"g{n}", "c") for n in range(count)] for count in (7, 300))
+    chunks = list(_iter_chunks(few, statements))
+    assert [s.text for chunk in chunks for s in chunk] == sorted(s.text for s in statements)
+    assert max(len(few) * len(chunk) for chunk in chunks) <= 1024
+    assert count_group_texts(len(few), len(statements)) == len(few) * (1400 + len(chunks))
+    # Of many groups, each of which is scored once more in each chunk, chunks are larger.
+    assert max(len(many) * len(chunk) for chunk in _iter_chunks(many, statements)) > 3000

@@ -122,6 +122,48 @@ def join_trees(trees: Sequence[TokenTree], budget: int) -> Iterator[TokenTree]:
     yield from open_trees
 
 
+def iter_tree_batches(
+    sequences: Sequence[TokenIds], row_nodes: int, batch_tokens: int
+) -> Iterator[list[TokenTree]]:
+    """All sequences as trees of at most `row_nodes` nodes, in batches of so many tokens."""
+    rows = join_trees(list(pack_trees(sequences, row_nodes)), row_nodes)
+    while batch := list(islice(rows, max(1, batch_tokens // row_nodes))):
+        yield batch
+
+
+def read_trees(body: Any, trees: Sequence[TokenTree], **options: Any) -> "tuple[Any, torch.Tensor]":
+    """What a causal model without its output layer gives for trees, each a row of a batch, and the
+    places of their nodes, in order, in the batch's states [rows x columns]."""
+    import torch
+
+    max_nodes = max(len(tree.tokens) for tree in trees)
+    ids = np.zeros((len(trees), max_nodes), dtype=np.int64)
+    positions = np.zeros_like(ids)
+    visible_nodes = np.zeros((len(trees), 1, max_nodes, max_nodes), dtype=np.bool_)
+    visible_nodes[:] = np.eye(
+        max_nodes, dtype=np.bool_
+    )  # padding sees itself: no row without a token
+    node_places: list[int] = []
+    for row, tree in enumerate(trees):
+        node_count = len(tree.tokens)
+        ids[row, :node_count], positions[row, :node_count] = tree.tokens, tree.depths
+        visible_nodes[row, 0, :node_count, :node_count] = tree.ancestor_mask()
+        node_places += range(row * max_nodes, row * max_nodes + node_count)
+    device, dtype = body.device, body.dtype
+    visible = torch.from_numpy(visible_nodes).to(device)
+    mask = torch.zeros(visible_nodes.shape, dtype=dtype, device=device)
+    # The number that transformers' own masks have.
+    mask.masked_fill_(~visible, torch.finfo(dtype).min)
+    output = body(
+        input_ids=torch.from_numpy(ids).to(device),
+        attention_mask=mask,
+        position_ids=torch.from_numpy(positions).to(device),
+        use_cache=False,
+        **options,
+    )
+    return output, torch.tensor(node_places, device=device)
+
+
 # Elements of one tile of logits: about a megabyte, so that it stays in a processor's cache; on a
 # GPU large enough to keep it busy.
 _CPU_ROWS, _CPU_COLUMNS = 512, 512
@@ -225,8 +267,8 @@ class OutputLayer:
 
 
 TIERS = ("tree", "cache", "buckets", "alone")
-_MAX_ROW_NODES = {"cpu": 128, "other": 512}  # nodes of one row: attention costs their square
-_MAX_BATCH_TOKENS = {"cpu": 512, "other": 65536}  # tokens of one forward pass
+MAX_ROW_NODES = {"cpu": 128, "other": 512}  # nodes of one row: attention costs their square
+MAX_BATCH_TOKENS = {"cpu": 512, "other": 65536}  # tokens of one forward pass
 # What rounding may change in the mean log-probability of a text, relative to 1 nat and more.
 _TOLERANCES = {"float32": 1e-5}
 _ROUGH_TOLERANCE = 1e-2  # bfloat16 and float16
@@ -234,6 +276,13 @@ _ROUGH_TOLERANCE = 1e-2  # bfloat16 and float16
 Advance = Callable[[int], None]
 Values = NDArray[np.float64]
 IndexedValues = Iterator[tuple[int, Any]]
+
+
+def attention_window(config: Any) -> int:
+    """How many tokens back a layer of a model sees: beyond that it hides tokens that a custom mask
+    would show."""
+    windows = (getattr(config, key, None) for key in ("sliding_window", "attention_chunk_size"))
+    return min((int(w) for w in windows if w), default=1 << 30)
 
 
 class CausalEngine:
@@ -247,12 +296,10 @@ class CausalEngine:
         self._vocabulary = int(config.vocab_size)
         device_kind = "cpu" if model.device.type == "cpu" else "other"
         self._row_nodes, self._batch_tokens = (
-            _MAX_ROW_NODES[device_kind],
-            _MAX_BATCH_TOKENS[device_kind],
+            MAX_ROW_NODES[device_kind],
+            MAX_BATCH_TOKENS[device_kind],
         )
-        # Beyond its window a layer hides tokens that a custom mask would show.
-        windows = (getattr(config, key, None) for key in ("sliding_window", "attention_chunk_size"))
-        self._window = min((int(w) for w in windows if w), default=1 << 30)
+        self._window = attention_window(config)
         self._tier_methods: dict[
             str, Callable[[Sequence[TokenIds], Sequence[int]], IndexedValues]
         ] = {
@@ -312,46 +359,22 @@ class CausalEngine:
     # the four ways; each yields (index, log-probabilities)
 
     def _compute_trees(self, sequences: Sequence[TokenIds], _: Sequence[int]) -> IndexedValues:
-        rows = iter(join_trees(list(pack_trees(sequences, self._row_nodes)), self._row_nodes))
-        while batch := list(islice(rows, max(1, self._batch_tokens // self._row_nodes))):
-            yield from self._read_trees(batch)
+        for trees in iter_tree_batches(sequences, self._row_nodes, self._batch_tokens):
+            yield from self._read_trees(trees)
 
     def _read_trees(self, trees: Sequence[TokenTree]) -> IndexedValues:
-        import torch
-
-        max_nodes = max(len(tree.tokens) for tree in trees)
-        ids = np.zeros((len(trees), max_nodes), dtype=np.int64)
-        positions = np.zeros_like(ids)
-        visible_nodes = np.zeros((len(trees), 1, max_nodes, max_nodes), dtype=np.bool_)
-        visible_nodes[:] = np.eye(
-            max_nodes, dtype=np.bool_
-        )  # padding sees itself: no row without a token
         nodes: list[int] = []
         tokens: list[int] = []
-        node_places: list[int] = []
         paths: list[tuple[int, list[int]]] = []
-        for row, tree in enumerate(trees):
-            node_count, first_node = len(tree.tokens), len(node_places)
-            ids[row, :node_count], positions[row, :node_count] = tree.tokens, tree.depths
-            visible_nodes[row, 0, :node_count, :node_count] = tree.ancestor_mask()
-            node_places += range(row * max_nodes, row * max_nodes + node_count)
+        first_node = 0
+        for tree in trees:
             paths += [(index, [e + len(nodes) for e in path]) for index, path in tree.paths]
             nodes += [first_node + at for at, _ in tree.edges]
             tokens += [token for _, token in tree.edges]
-        device, dtype = self._model.device, self._model.dtype
-        visible = torch.from_numpy(visible_nodes).to(device)
-        mask = torch.zeros(visible_nodes.shape, dtype=dtype, device=device)
-        # The number that transformers' own masks have.
-        mask.masked_fill_(~visible, torch.finfo(dtype).min)
-        hidden_states = self._model.base_model(
-            input_ids=torch.from_numpy(ids).to(device),
-            attention_mask=mask,
-            position_ids=torch.from_numpy(positions).to(device),
-            use_cache=False,
-        ).last_hidden_state
-        states = hidden_states.reshape(-1, hidden_states.shape[-1])[
-            torch.tensor(node_places, device=device)
-        ]
+            first_node += len(tree.tokens)
+        output, places = read_trees(self._model.base_model, trees)
+        hidden_states = output.last_hidden_state
+        states = hidden_states.reshape(-1, hidden_states.shape[-1])[places]
         values = self._score_edges(states, nodes, tokens)
         for index, path in paths:
             yield index, values[path]
