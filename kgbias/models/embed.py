@@ -348,8 +348,8 @@ class Encoder:
             states = {
                 layer: self._layer_states(output, layer).float().cpu().numpy() for layer in layers
             }
-            for row, span in enumerate(batch):
-                yield span, {layer: of_layer[row] for layer, of_layer in states.items()}
+            for place, span in enumerate(batch):
+                yield span, {layer: of_layer[place] for layer, of_layer in states.items()}
 
     def _fits_trees(self, tokenised: Iterable[_TokenisedText]) -> bool:
         """Whether what texts begin with alike can be read once."""

@@ -321,7 +321,8 @@ class Sampler:
         from transformers import DynamicCache
 
         found = [self.find_beginning(prompt) for prompt in prompts]
-        begun = [begin if self._beginnings.get(begin) else () for begin in found]
+        read_layers = [self._beginnings.get(begin) or [] for begin in found]
+        begun = [begin if layers else () for begin, layers in zip(found, read_layers, strict=True)]
         own_tokens = [p[len(begin) :] for p, begin in zip(prompts, begun, strict=True)]
         columns, length = max(map(len, begun)), max(map(len, own_tokens))
         # A row: padding, what its prompt begins with, padding, the rest of it.
@@ -334,15 +335,13 @@ class Sampler:
         ]
         ids = [[self._padding_token] * (length - len(own)) + list(own) for own in own_tokens]
         cache = DynamicCache()
-        if columns:
-            for number, pair in enumerate(self._beginnings[max(begun, key=len)] or ()):
-                states = [x.new_zeros(len(prompts), x.shape[1], columns, x.shape[3]) for x in pair]
-                for place, begin in enumerate(begun):
-                    if begin:
-                        read_pair = self._beginnings[begin][number]
-                        for new, read in zip(states, read_pair, strict=True):
-                            new[place, :, columns - len(begin) :] = read[0]
-                cache.update(*states, number)
+        # Of several beginnings, all have as many layers; those that were not read have none.
+        for number, pair in enumerate(next(filter(None, read_layers), [])):
+            states = [x.new_zeros(len(prompts), x.shape[1], columns, x.shape[3]) for x in pair]
+            for place, layers in enumerate(read_layers):
+                for new, read in zip(states, layers[number], strict=True) if layers else ():
+                    new[place, :, columns - read.shape[2] :] = read[0]
+            cache.update(*states, number)
         logits, cache = self.run_model(torch.tensor(ids), torch.tensor(mask), cache)
         prefixes: dict[tuple[int, ...], _Prefix] = {}
         for place, prompt in enumerate(prompts):
