@@ -73,6 +73,7 @@ from kgbias.report.figures import (
     topic_title,
 )
 from kgbias.report.parts import report_parts
+from kgbias.report.refusals import refusal_exhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.stereotypes import stereotype_exhibits
@@ -172,6 +173,7 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
         if (comparison := data.compare_beliefs(category)) is not None:
             yield from belief_comparison_exhibits(comparison, category, place)
         yield from choice_exhibits(data, category, place)
+        yield from refusal_exhibits(data, category, place)
         for part in report_parts():
             if part.of_category:
                 yield from part.of_category(data, category, place)

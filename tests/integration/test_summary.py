@@ -15,6 +15,8 @@ pytest.importorskip("torch")
 import kgbias
 from kgbias.compare.refusals import list_retries
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.report.refusals import refusal_exhibits
+from kgbias.report.run_data import RunData
 
 pytestmark = pytest.mark.integration
 
@@ -64,6 +66,13 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
         (of,) = study.query("asked", run="world_1")
         questions = {(q["kind"], q["category"]): q for q in run.questions().records()}
         shares = study.query("refused_prompts", run="world_1")
+        data = RunData(run.stored)
+        (exhibit,) = refusal_exhibits(data, data.categories[0], "01")
+        figure = exhibit.draw()
+    # The exhibit of a paper has the same shares, and draws a bar for each.
+    in_table = {group: (prompts, share.value) for group, prompts, share, *_ in exhibit.table.rows}
+    assert in_table == {g: (row["prompts"], row["refused"]) for g, row in refused.items()}
+    assert [len(axes.patches) for axes in figure.axes] == [len(GROUPS)]
     # Every count is what the store has, by queries of its tables.
     counted = [str(AUDIT), str(tmp_path / "k.db"), "world_1", str(path)]
     checked = subprocess.run([sys.executable, *counted], capture_output=True, text=True)
