@@ -15,9 +15,9 @@ install: .venv/.install
 demo: .venv/.install
 	@mkdir -p $(DEMO)
 	@echo "statements are shown after each round; after the first, $(DEMO)/report.html is written, preliminary;" >&2
-	@echo "the whole report and the explorer come at the end, after ten to fifteen minutes on two cores" >&2
+	@echo "the whole report and the explorer come at the end, after about ten minutes on two cores" >&2
 	$(BIN)/kgbias map --model smollm2 --category gender --category ethnicity --store $(DEMO)/kgbias.db \
-	    --run demo -o $(DEMO) --set probes=30000 --set processes=2
+	    --run demo -o $(DEMO) --set probes=15000 --set processes=2
 
 # Three processes of one thread each, since on two cores one of them often waits for a server or a
 # browser: about six gigabytes of memory, on a large machine too. The tests of a file stay together,
