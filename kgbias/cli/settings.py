@@ -56,7 +56,7 @@ SHARED_SETTINGS: Mapping[str, SharedSetting] = {
         "TYPE",
     ),
     "batch-size": SharedSetting(
-        "Prompts that a local model reads at once (default: 64).", "N", int
+        "Prompts that a local model reads at once (default: 128).", "N", int
     ),
     "bos": SharedSetting(
         "The token before a scored text: auto (the default), bos, eos or none.",
