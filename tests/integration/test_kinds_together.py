@@ -126,7 +126,7 @@ ONE: dict[str, Callable[[Any, str, Path], Any]] = {
     "profiles": lambda s, run, _: profiles.analyse_profiles(s.run(run)),
     "cost": lambda s, run, _: s.run(run).cost(),
     "benchmark": lambda s, run, out: s.benchmark(["reference"], run=run, output=out / "b.html"),
-    "neo4j files": lambda s, run, out: s.run(run).export(out / "n", format="neo4j-admin"),
+    "admin files": lambda s, run, out: s.run(run).export(out / "n", format="neo4j-admin"),
     "queries": lambda s, run, _: ask_every_query(s, run),
 }
 
