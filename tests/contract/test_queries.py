@@ -836,6 +836,7 @@ def test_a_view_of_what_a_query_reads_is_enough(middle: Store) -> None:
         assert middle.query(query.text, given) == middle.query(query.text, given, names=query.kinds)
 
 
+@pytest.mark.slow
 @pytest.mark.integration
 def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_neo4j: str) -> None:
     embedded = open_store(str(tmp_path / "kgbias.db"))

@@ -254,6 +254,7 @@ def findings(store: SQLiteStore, run: Run) -> None:
     )
 
 
+@pytest.mark.slow
 def test_neo4j_admin_imports_a_whole_store(
     store: SQLiteStore,
     hostile: Run,

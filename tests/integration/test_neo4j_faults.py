@@ -63,6 +63,7 @@ def graph_of(store: Store, run_id: str) -> tuple[object, object]:
     return sorted(store.generations(run_id), key=lambda g: g.id), store.triples(run_id)
 
 
+@pytest.mark.slow
 def test_a_server_that_stops_and_starts_again(
     neo4j_server: dict[str, str], empty_neo4j: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -143,6 +143,7 @@ def test_probes_are_the_same(ray: Any, run: Path, tmp_path: Path) -> None:
         assert files[0].read_bytes() == files[1].read_bytes()
 
 
+@pytest.mark.slow
 def test_associations_are_the_same_where_a_worker_is_killed(
     ray: Any, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -83,6 +83,7 @@ def _nothing_is_left() -> Iterator[None]:
     wait_until(lambda: not left())
 
 
+@pytest.mark.slow
 def test_a_graph_is_finished_after_its_ray_was_lost(
     run: Path,  # noqa: F811
     tmp_path: Path,
