@@ -327,7 +327,7 @@ def test_workers_score_the_same(
     asked: Any = {name.lstrip("-"): path for name, path in files.items()}
     found = []
     for executor in ("local", "ray"):
-        with kgbias.open() as study:
+        with kgbias.open(None) as study:
             board = study.benchmark(["reference", "reference-masked"], executor=executor, **asked)
         found.append(
             [
