@@ -112,6 +112,8 @@ def _take_part_of_the_slow(
 ) -> None:
     """Leave out the slow tests of other parts. A file belongs to one part, since its tests share
     what is made for them, and parts cost about the same."""
+    if not 1 <= part <= part_count:
+        raise pytest.UsageError(f"--slow-part {part}/{part_count}: there is no such part")
     slow_items = [item for item in items if item.get_closest_marker("slow")]
     part_costs = [0.0] * part_count
     part_of = {}

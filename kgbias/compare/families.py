@@ -20,7 +20,6 @@ import numpy as np
 
 from kgbias.compare.paired_tests import ClusterSample, permutation_detectable
 from kgbias.compare.permutation import permutation_units, permute_clusters
-from kgbias.compare.two_sample import hybrid_interval
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TripleView
@@ -36,6 +35,7 @@ from kgbias.stats.inference import (
     benjamini_hochberg,
     bootstrap,
     holm,
+    hybrid_interval,
     is_one_sided,
     mean,
 )

@@ -7,13 +7,13 @@ from typing import NamedTuple
 import numpy as np
 
 from kgbias.stats.designs import percentile_interval
-from kgbias.stats.estimate import Interval
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
     Estimate,
     Sample,
     Values,
     bootstrap,
+    hybrid_interval,
     is_one_sided,
     resample_statistic,
 )
@@ -242,13 +242,3 @@ def mean_difference(
     return Estimate(value, *percentile_interval(replicates, level), size).clip(
         low - second_max, high - second_min
     )
-
-
-def hybrid_interval(first: Estimate, second: Estimate) -> Interval:
-    """The ends of the interval of the difference of two independent figures from theirs: the square
-    root of the sum of squares of how far each end is (Newcombe 1998, method 10; Zou and Donner
-    2008)."""
-    value = first.value - second.value
-    below = math.hypot(first.value - first.low, second.high - second.value)
-    above = math.hypot(first.high - first.value, second.value - second.low)
-    return Interval(value - below, value + above)

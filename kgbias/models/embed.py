@@ -406,11 +406,11 @@ class Encoder:
                 output, places = read_trees(
                     self._model, trees, output_hidden_states=layers != {LAST_LAYER}
                 )
-            states = {
-                layer: of_layer.reshape(-1, of_layer.shape[-1])[places].float().cpu().numpy()
-                for layer in layers
-                for of_layer in [self._layer_states(output, layer)]
-            }
+            states = {}
+            for layer in layers:
+                of_layer = self._layer_states(output, layer)
+                nodes_read = of_layer.reshape(-1, of_layer.shape[-1])[places]
+                states[layer] = nodes_read.float().cpu().numpy()
             first_node = 0
             for tree in trees:
                 for index, path in tree.paths:

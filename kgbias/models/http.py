@@ -392,7 +392,7 @@ MAX_JSON_VALUES = (
 _COMPRESSIONS = frozenset(("gzip", "x-gzip", "deflate", "compress", "x-compress", "br", "zstd"))
 _MAX_FETCHED_BYTES = 64 << 20  # bytes of one that is fetched: the results of a batch, in lines
 _MAX_PORT = 65_535
-_ASKS_NOTHING = (301, 302, 303)  # redirects after which clients fetch, whatever they asked
+_FETCHING_REDIRECTS = (301, 302, 303)  # redirects after which clients fetch, whatever they asked
 _MIN_SECRET_CHARACTERS = 8  # a key this long is a secret: some servers want "none" or "x"
 _TELLING_CHARACTERS = 12  # this many characters of a secret in a row give it away
 
@@ -1061,7 +1061,8 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
 
     async def check_response(response: Any) -> None:
         target = response.headers.get("location")
-        if response.status_code in _ASKS_NOTHING and response.request.method == "POST" and target:
+        is_post = response.request.method == "POST"
+        if response.status_code in _FETCHING_REDIRECTS and is_post and target:
             where = shown_url(str(response.request.url.join(target)))
             why = f"it redirects to {where}, where nothing can be asked so: give that (base_url)"
             raise httpx2.ReadError(why, request=response.request)

@@ -265,7 +265,7 @@ _THINKING_TOKEN_LIMITS = (
 
 
 # So many whole thoughts show how much room they need: twice that of the longest, or this.
-_KNOWN_THOUGHTS = 16
+_MAX_SIZED_THOUGHTS = 16
 _MIN_THINKING_ROOM = 256  # tokens
 
 
@@ -725,10 +725,11 @@ class ServerModel:
         """Give thoughts no more room than they were seen to need: an answer that does not end takes
         all that is left of it. If that is too little for one, there is more again."""
         tokens = completion.details.get("thought_tokens")
-        if not tokens or completion.finish != "stop" or len(self._thought_sizes) >= _KNOWN_THOUGHTS:
+        is_known = len(self._thought_sizes) >= _MAX_SIZED_THOUGHTS
+        if not tokens or completion.finish != "stop" or is_known:
             return
         self._thought_sizes.append(tokens)
-        if len(self._thought_sizes) == _KNOWN_THOUGHTS:
+        if len(self._thought_sizes) == _MAX_SIZED_THOUGHTS:
             needed = max(_MIN_THINKING_ROOM, 2 * max(self._thought_sizes))
             self._thinking_tokens = min(self._thinking_tokens, needed)
 
@@ -786,14 +787,13 @@ class ServerModel:
             return Completion("", "error", seconds=seconds, error=reason)
         chat = request.form == "chat"
         was_cut = reply.ending == "length" and chat
-        text, thought, unfinished, guessed, calls_tool = split_thought(
-            self._secrets.clean(reply.text), was_cut=was_cut, guess=self._guesses
-        )
-        thought = self._secrets.clean("\n".join(filter(None, (reply.thoughts, thought))))
+        parts = split_thought(self._secrets.clean(reply.text), was_cut=was_cut, guess=self._guesses)
+        text = parts.text
+        thought = self._secrets.clean("\n".join(filter(None, (reply.thoughts, parts.thought))))
         # What is only taken for a thought shows by its end, where there is room for one.
-        sure = bool(reply.thoughts) or not guessed or self._thinking_tokens > 0
+        sure = bool(reply.thoughts) or not parts.is_guessed or self._thinking_tokens > 0
         self._is_thinking |= chat and bool(thought) and sure
-        ending_kind = "length" if unfinished and reply.ending == "stop" else reply.ending
+        ending_kind = "length" if parts.is_unfinished and reply.ending == "stop" else reply.ending
         has_marks = text.strip() != reply.text.strip()
         text = _strip_prompt(text, request)
         text = text.lstrip("\n") if thought else text  # what a template puts after a thought
@@ -815,15 +815,15 @@ class ServerModel:
             "thought_tokens": reply.thought_tokens
             or estimate_thought_tokens(thought, text, completion_tokens),
             "tokens_estimated": is_estimated,
-            "unfinished": unfinished,
-            "guessed": guessed,
+            "unfinished": parts.is_unfinished,
+            "guessed": parts.is_guessed,
             "marks": has_marks,
             "thought": thought[:MAX_TEXT_CHARACTERS],
             "stop_in_text": bool(stop_places),
             "response_format": "json_schema" if "response_format" in parameters else "",
             "left_out": sorted(self._refused_parameters),
         }
-        if (calls_tool or reply.calls_tool) and not text.strip():
+        if (parts.calls_tool or reply.calls_tool) and not text.strip():
             return Completion("", "error", seconds=seconds, error=_CALLED_TOOL)
         if reply.ending == "error":
             reason = self.clean(reply.details.get("error") or details.get("finish_reason") or "")

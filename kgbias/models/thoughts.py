@@ -131,7 +131,7 @@ _DELIBERATION_PATTERN = re.compile(
 
 
 # How thoughts begin that nothing marks, and no answer does.
-_TALKS_OF_USER = re.compile(
+_USER_PATTERN = re.compile(
     r"\A\W{0,12}(?:think(?:s|ing)\W{1,3})?"
     r"(?:Th(?:e|is)|(?:Okay|OK|Alright|Hmm|Well|So|Right)\b\W{1,4}(?:so,? )?[Tt]h(?:e|is))\s[Uu]ser"
     r"(?:['’]s\b|\s(?:wants|asks|asked|has|gave|provided|says|said|needs|would"
@@ -148,7 +148,7 @@ class SplitAnswer(NamedTuple):
     text: str
     thought: str = ""
     is_unfinished: bool = False
-    guessed: bool = False
+    is_guessed: bool = False
     calls_tool: bool = False
 
 
@@ -159,8 +159,8 @@ def split_thought(text: str, *, was_cut: bool = False, guess: bool = True) -> Sp
     answer_parts = (
         _split_harmony(text) or _split_tagged(text) or _split_headed(text, was_cut=was_cut)
     )
-    if answer_parts is None and _TALKS_OF_USER.match(text):
-        answer_parts = _split_told(text)
+    if answer_parts is None and _USER_PATTERN.match(text):
+        answer_parts = _split_unmarked(text)
     if answer_parts is None:
         if was_cut and guess and _DELIBERATION_PATTERN.match(text):
             return SplitAnswer("", text.strip(), True, True)
@@ -233,7 +233,7 @@ def _split_headed(text: str, *, was_cut: bool) -> SplitAnswer | None:
     )
 
 
-def _split_told(text: str) -> SplitAnswer:
+def _split_unmarked(text: str) -> SplitAnswer:
     """Thoughts that nothing marks, as decoders that skip special tokens leave them: the answer is
     what an announcement begins, or a last line apart from them; else none came."""
     if answers := list(_ANSWER_HEADING_PATTERN.finditer(text)):
@@ -426,7 +426,8 @@ def _lacks_room(completion: Completion) -> bool:
 def _split_completion(completion: Completion, request: Request, *, guess: bool) -> Completion:
     """A completion with its thought in the details."""
     cut = request.form == "chat" and completion.finish == "length"
-    text, thought, unfinished, _, _ = split_thought(completion.text, was_cut=cut, guess=guess)
+    parts = split_thought(completion.text, was_cut=cut, guess=guess)
+    text, thought, unfinished = parts.text, parts.thought, parts.is_unfinished
     if not thought and not unfinished and text == completion.text:
         return completion
     details = {

@@ -26,17 +26,18 @@ def refusal_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhib
             Table(
                 key,
                 f"Refusals of prompts about {category}: the share refused at the first attempt, "
-                "and the same less that of the other groups' prompts.",
+                "and the same less that of the other groups' prompts, at one mix of prompts.",
                 (
                     GROUP_COLUMN,
                     Column("prompts", ".0f"),
                     Column("refused", ".1%", interval=True, missing="-"),
                     Column("less the others'", "+.1%", interval=True, missing="-"),
-                    Column("p", format_p_value, missing="-"),
+                    Column("p corrected", format_p_value, missing="-"),
                 ),
                 [[g.group, g.share.n, g.share, g.difference, g.q] for g in refusals.groups],
                 f"Of all prompts, {100 * refusals.share.value:.0f}% were refused (dashed). "
                 "Intervals are over prompts. p: of dealing whole prompts anew among the groups, "
-                "corrected over the groups (Holm).",
+                "each taken as refused if at least half of its answers were, corrected over the "
+                "groups (Holm).",
             ),
         )

@@ -354,6 +354,16 @@ def _bootstrap_label_mean(
     return Estimate(mean, min(low, mean), max(high, mean), n)
 
 
+def hybrid_interval(first: Estimate, second: Estimate) -> Interval:
+    """The ends of the interval of the difference of two independent figures from theirs: the square
+    root of the sum of squares of how far each end is (Newcombe 1998, method 10; Zou and Donner
+    2008)."""
+    value = first.value - second.value
+    below = math.hypot(first.value - first.low, second.high - second.value)
+    above = math.hypot(first.high - first.value, second.value - second.low)
+    return Interval(value - below, value + above)
+
+
 def label_mean_interval(
     labels: Values,
     shares: Values,

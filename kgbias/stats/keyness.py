@@ -21,14 +21,13 @@ from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import share_interval, wilson_interval
+from kgbias.stats.inference import hybrid_interval, share_interval, wilson_interval
 
 PRIOR_PROMPTS = 10.0  # prompts
 SIGNIFICANCE_LEVEL = 0.05
@@ -147,9 +146,7 @@ def difference_at_one_mix(table: FeatureTable, group: int, shares: Floats) -> Es
         for side in (in_group, ~in_group)
     )
     value = own.value - other.value
-    below = sqrt((own.value - own.low) ** 2 + (other.high - other.value) ** 2)
-    above = sqrt((own.high - own.value) ** 2 + (other.value - other.low) ** 2)
-    return Estimate(value, value - below, value + above, len(table.group))
+    return Estimate(value, *hybrid_interval(own, other), len(table.group))
 
 
 def _share_at_mix(mix: Floats, shared: NDArray[Any], block: Ints, shares: Floats) -> Estimate:

@@ -27,7 +27,7 @@ def public_call(function: Call) -> Call:
     its signature; an option that it does not take is a UsageError, and so is a text, a number or a
     path that is none; numbers of numpy are Python's; and what it changes in the process is put back
     (`kgbias.io.traces`)."""
-    spelt = _spelt(signature(function))
+    spelt = _spell_out_options(signature(function))
     parameters = spelt.parameters.values()
     takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
     names = [p.name for p in parameters if p.name != "self"]
@@ -65,7 +65,7 @@ class PublicCalls:
                 setattr(cls, name, public_call(value))
 
 
-def _spelt(found: Signature) -> Signature:
+def _spell_out_options(found: Signature) -> Signature:
     """The signature with the options of a typed dict, which it takes by `**`, one by one."""
     parameters = []
     for parameter in found.parameters.values():
@@ -75,13 +75,16 @@ def _spelt(found: Signature) -> Signature:
             continue
         parameters += [
             Parameter(
-                name, Parameter.KEYWORD_ONLY, default=_LeftOut(), annotation=_unquoted(annotation)
+                name,
+                Parameter.KEYWORD_ONLY,
+                default=_LeftOut(),
+                annotation=_unquote_annotation(annotation),
             )
             for name, annotation in of[0].__annotations__.items()
         ]
     return found.replace(parameters=parameters)
 
 
-def _unquoted(annotation: Any) -> Any:
+def _unquote_annotation(annotation: Any) -> Any:
     """An annotation in quotes as its text: what it names may be long to import."""
     return annotation.__forward_arg__ if isinstance(annotation, ForwardRef) else annotation

@@ -146,7 +146,7 @@ class FirstReport:
         )
 
 
-def few_names(groups: Sequence[Group], names: Path | None = None) -> str:
+def describe_few_names(groups: Sequence[Group], names: Path | None = None) -> str:
     """A line about the groups that have too few names for a belief about them; "" for none. `names`
     is the file of names of a pack."""
     indicators = read_indicators(names)

@@ -1,5 +1,6 @@
 """A run of a study, and everything that can be done with it."""
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
@@ -340,11 +341,11 @@ class Run(RunContents, RunMeasuring, RunProbing):
 
         if not 3 <= width <= 20:
             raise UsageError(f"`width` {width:g}: it can be 3 to 20 inches")
-        if not isinstance(path, PathLike) and not hasattr(path, "write"):
+        if not isinstance(path, str | os.PathLike) and not hasattr(path, "write"):
             raise UsageError(f"path={path!r}: that is neither a path nor a stream of text")
 
         filters = Filters(as_names(group), predicate, topic, min_count, limit, merged, per_group)
-        output = Path(path) if isinstance(path, PathLike) else path
+        output = Path(path) if isinstance(path, str | os.PathLike) else path
         need_statements(self.stored)
         with self._context.working(whole=True) as progress:
             return write_export(

@@ -414,7 +414,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             AuditResult,
             FirstReport,
             OutputCache,
-            few_names,
+            describe_few_names,
             find_beliefs,
             suggest_alternatives,
         )
@@ -425,7 +425,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         model_options, call_options = split_model_options(options)
         config = configure(model, **split_budget(call_options, model)[1])
         if KINDS[parse_spec(model).kind].scorer:
-            self._context.remark(few_names(config.groups, config.pack.names))
+            self._context.remark(describe_few_names(config.groups, config.pack.names))
         arguments = (
             config.as_dict(),
             name,
@@ -542,7 +542,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         from kgbias.study.pipeline import (
             MAX_CHOICES,
             AuditPrice,
-            few_names,
+            describe_few_names,
             seconds_per_stored_probe,
         )
 
@@ -565,7 +565,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             None if seconds_per_probe is None else seconds_per_probe * probes,
             choices,
             names,
-            few_names(groups, config.pack.names),
+            describe_few_names(groups, config.pack.names),
         )
 
     def price(

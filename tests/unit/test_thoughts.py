@@ -104,7 +104,7 @@ def test_a_thought_without_an_end_is_no_answer(text: str) -> None:
 
 def test_what_deliberates_is_a_thought_only_if_it_was_cut_off() -> None:
     text = "Okay, so the next line is one short sentence about nurses"
-    assert split_thought(text, was_cut=True) == SplitAnswer("", text, True, guessed=True)
+    assert split_thought(text, was_cut=True) == SplitAnswer("", text, True, is_guessed=True)
     assert split_thought(text, was_cut=True, guess=False) == SplitAnswer(text)
     assert split_thought(text) == SplitAnswer(text)
     assert split_thought("okay at cooking, and they know", was_cut=True).text.startswith("okay at")
@@ -650,7 +650,7 @@ def test_a_thought_under_a_heading_that_was_cut_off_has_no_answer() -> None:
     ],
 )
 def test_more_ways_to_begin_a_thought_that_was_cut_off(begin: str) -> None:
-    assert split_thought(begin, was_cut=True) == SplitAnswer("", begin, True, guessed=True)
+    assert split_thought(begin, was_cut=True) == SplitAnswer("", begin, True, is_guessed=True)
     assert split_thought(begin).text == begin
 
 
