@@ -75,6 +75,7 @@ class IntervalWidths:
                     generation.arm,
                     generation.strategy,
                     generation.iteration,
+                    generation.attempt,
                     generation.template,
                     generation.prompt,
                     triple.id if triple else None,

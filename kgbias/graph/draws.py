@@ -261,6 +261,8 @@ def _group_by_place(rows: Iterable[DrawRow]) -> list[tuple[str, list[DrawRow]]]:
     for draw in sorted(rows, key=lambda draw: (draw.iteration, draw.path)):
         place, _, _ = draw.path.rpartition("#")
         attempts_by_place[place or draw.path].append(draw)
+    for attempts in attempts_by_place.values():
+        attempts.sort(key=lambda draw: draw.attempt)  # by path, PATH#10 comes before PATH#2
     return list(attempts_by_place.items())
 
 

@@ -48,6 +48,7 @@ class DrawRow:
     arm: str
     strategy: str
     iteration: int
+    attempt: int
     template: str
     prompt: str
     triple_id: str | None

@@ -34,6 +34,7 @@ from kgbias.measure.scorers._joint_scoring import (
     is_distributable,
     reads_jointly,
 )
+from kgbias.measure.scorers._scores_file import FileScorer
 from kgbias.measures import get_measure
 from kgbias.parallel import Executor
 from kgbias.parallel.local import LocalExecutor, count_cores, count_torch_threads
@@ -94,6 +95,9 @@ def score_triples(
     texts = {
         id: verbalise(group, predicate, object) for id, group, predicate, object in sorted_triples
     }
+    for scorer in scorers:
+        if isinstance(scorer, FileScorer):  # before the others have read for minutes
+            scorer.need_scores(list(texts.values()))
     joint_scorers = [scorer for scorer in scorers if reads_jointly(scorer)]
     if joint_scorers:
         _score_distributed(

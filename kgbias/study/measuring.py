@@ -151,11 +151,11 @@ class RunMeasuring(RunPart):
             Velmari people 16 -6.0
             Orunthi people 16 0.0
         """
-        from kgbias.measure.scorers import require_english, run_language
+        from kgbias.measure.scorers import run_language
         from kgbias.measure.scorers._joint_scoring import reads_jointly
         from kgbias.measure.scoring import measure_run as measure_run
         from kgbias.measure.semantic_search import store_vectors
-        from kgbias.measure.topics.run import measure_topics
+        from kgbias.measure.topics.run import measure_topics, open_topic_vectors
         from kgbias.measure.topics.shares import entropy_verdict, explain_unfit
 
         run = self.stored
@@ -164,10 +164,11 @@ class RunMeasuring(RunPart):
         if preset is None:
             options, in_language = options_for_language(run_language(run), options)
         config, selection, remark = configure_measurement(preset, **options)
-        if config.topics:
-            require_english(run, "the lemmas and stop words of `topics`")
+        topics_device = _device_for(config.embedding, config.device)
         with self._context.working() as progress:
             self._context.remark(remark or in_language)
+            if config.topics:  # refused now, not after minutes of scoring
+                open_topic_vectors(run, config.embedding, topics_device)
             try:
                 scorers = load_scorers(
                     run, config.scorer_specs, progress, device=config.device, labels=config.labels
@@ -198,7 +199,7 @@ class RunMeasuring(RunPart):
                     run,
                     config.topic_settings,
                     progress,
-                    device=_device_for(config.embedding, config.device),
+                    device=topics_device,
                     selection=Selection(**selection),
                 )
                 for model in models:

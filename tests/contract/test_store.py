@@ -328,6 +328,7 @@ def test_draws_are_read_with_what_they_asked_and_yielded(store: Store) -> None:
             g.arm,
             g.strategy,
             g.iteration,
+            g.attempt,
             g.template,
             g.prompt,
             t and t.id,

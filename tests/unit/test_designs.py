@@ -10,10 +10,11 @@ import pytest
 
 from kgbias.compare.two_sample import mean_difference
 from kgbias.graph.draws import Draws
+from kgbias.graph.row_types import DrawRow
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Generation, Group, GroupScore, Metric, Run, Score, Triple
+from kgbias.graph.types import Generation, Group, GroupScore, Metric, Run, Score, Triple, TripleView
 from kgbias.measure.figures import (
     describe_intervals,
     means_by_prompt_type,
@@ -216,6 +217,32 @@ def crawled(store: SQLiteStore, kind: str = "crawl") -> StoredRun:
     scores = [Score(t.id, float(t.object[6:]) / 12) for t in store.triples(run.id)]
     store.save_scores(run.id, Metric("toxicity", "x", "1"), scores)
     return StoredRun(store, run)
+
+
+def test_an_empty_place_is_its_last_attempt_however_many_there_were() -> None:
+    """The wording of the eleventh, though its path comes before that of the third."""
+    rows = [
+        DrawRow(
+            f"{place}.{attempt}",
+            f"none/predicate/1/Women/{place:03d}#{attempt}",
+            GROUPS[0].id,
+            "none",
+            "predicate",
+            1,
+            attempt,
+            f"predicate@1.{2 if attempt == 10 else 1}:completion",
+            f"P {place}",
+            "t" if place == 0 and attempt == 10 else None,
+            "p" if place == 0 and attempt == 10 else None,
+            int(place == 0 and attempt == 10),
+        )
+        for place in range(3)
+        for attempt in range(11 if place < 2 else 1)
+    ]
+    scores = {"toxicity": Score("t", 0.1)}
+    said = TripleView("t", GROUPS[0].id, "Women", "hold", "hands", 1, scores, "none")
+    design = Draws.from_rows(rows).sample([said], "toxicity").design
+    assert design is not None and design.levels["wordings"].tolist() == [1, 1, 0]
 
 
 def test_the_design_of_a_crawl(store: SQLiteStore) -> None:

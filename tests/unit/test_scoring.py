@@ -1,16 +1,20 @@
 """Measuring a run, with scorers that answer by rule."""
 
 import math
+import sys
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from kgbias.errors import DataError
+import kgbias
+from kgbias.errors import DataError, MissingExtra
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple, verbalise
 from kgbias.measure.counterfactual import TRIAL_STATEMENTS
-from kgbias.measure.scorers import Judgement
+from kgbias.measure.scorers import Judgement, load_scorer
 from kgbias.measure.scoring import measure_run
 from kgbias.models.base import ModelInfo
 
@@ -88,6 +92,32 @@ def test_overall_regard_counts_what_was_said(store: SQLiteStore, run: Run) -> No
     claimed = {name for group, name in found if group == robots}  # nothing was said
     assert claimed == {"regard_name_effect", "toxicity_name_effect"}
     assert {round(found[robots, name].value, 12) for name in claimed} == {0.0}
+
+
+def test_a_file_that_lacks_scores_is_refused_before_others_read(
+    store: SQLiteStore, run: Run, tmp_path: Path
+) -> None:
+    (path := tmp_path / "s.csv").write_text("text,toxicity\nWomen love pie.,0.1\n")
+    others = RuleScorer("regard")
+    with pytest.raises(DataError, match="no score for 3 of 4"):
+        measure_run(StoredRun(store, run), [others, load_scorer("toxicity", f"scores:{path}")])
+    assert not others.read
+
+
+def test_topics_that_cannot_be_found_are_refused_before_anything_is_scored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.csv").write_text("group,predicate,object\nMen,love,tea\n")
+    with kgbias.open(tmp_path / "k.db") as study:
+        run = study.import_file(tmp_path / "t.csv")
+        others = RuleScorer("regard")
+        wanted: Any = {"scorers": {"regard": others}, "axes": False, "topics": True}
+        with pytest.raises(DataError, match=r"cannot read .*none\.txt"):
+            run.measure(**wanted, embedding=f"vectors:{tmp_path / 'none.txt'}")
+        monkeypatch.setitem(sys.modules, "bertopic", None)
+        with pytest.raises(MissingExtra, match="bertopic is not installed"):
+            run.measure(**wanted)
+    assert not others.read
 
 
 def test_nothing_is_scored_twice_unless_the_version_changes(store: SQLiteStore, run: Run) -> None:

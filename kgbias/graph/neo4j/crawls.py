@@ -260,8 +260,8 @@ _READ_DRAWS = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 OPTIONAL MATCH (n)-[y:YIELDED]->(t:Triple)-[:PREDICATE]->(p:Predicate)
 RETURN n.uid AS uid, n.path AS path, n.group_uid AS group, n.arm AS arm, n.strategy AS strategy,
-       n.iteration AS iteration, n.template AS template, n.prompt AS prompt, t.uid AS triple,
-       p.uid AS predicate, n.count AS count
+       n.iteration AS iteration, n.attempt AS attempt, n.template AS template,
+       n.prompt AS prompt, t.uid AS triple, p.uid AS predicate, n.count AS count
 ORDER BY iteration, arm, path"""
 
 # Scores are found from the triples, which are few: a metric may have millions of scores.
@@ -556,6 +556,7 @@ class Neo4jCrawls(Neo4jRuns):
                 row["arm"],
                 row["strategy"],
                 row["iteration"],
+                row["attempt"],
                 row["template"],
                 row["prompt"],
                 row["triple"],

@@ -520,8 +520,8 @@ class SQLiteCrawls(Database):
     def iter_draw_rows(self, run_id: str) -> Iterator[DrawRow]:
         rows = self._db.execute(
             """
-            SELECT generation.id, path, generation.group_id, arm, strategy, iteration, template,
-                   prompt, triple_id, predicate_id, count
+            SELECT generation.id, path, generation.group_id, arm, strategy, iteration, attempt,
+                   template, prompt, triple_id, predicate_id, count
             FROM generation LEFT JOIN triple ON triple.id = triple_id
             WHERE run_id = ? ORDER BY iteration, arm, path""",
             (run_id,),

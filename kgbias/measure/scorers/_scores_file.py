@@ -50,10 +50,12 @@ class FileScorer:
         )
 
     def score(self, texts: Sequence[str]) -> list[Judgement]:
-        keys = [normalise(text) for text in texts]
-        missing_texts = [
-            t for t, key in zip(texts, keys, strict=True) if key not in self._judgements
-        ]
+        self.need_scores(texts)
+        return [self._judgements[normalise(text)] for text in texts]
+
+    def need_scores(self, texts: Sequence[str]) -> None:
+        """Raise DataError if the file has no score for one of these texts."""
+        missing_texts = [text for text in texts if normalise(text) not in self._judgements]
         if missing_texts:
             all_of_run = how("run.export(PATH)", "kgbias export")
             raise DataError(
@@ -61,7 +63,6 @@ class FileScorer:
                 f"for example {missing_texts[0][:80]!r}; {all_of_run} writes all sentences "
                 "of a run"
             )
-        return [self._judgements[key] for key in keys]
 
 
 def _read_rows(path: Path) -> list[Mapping[str, Any]]:

@@ -4,13 +4,15 @@ entropies) of different categories cannot be compared."""
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 
+from kgbias.errors import MissingExtra
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Run, Topic, TopicAssignment, TopicModel, TripleView
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.measure.embedding import load_vectors
+from kgbias.measure.embedding import TextVectors, load_vectors
 from kgbias.measure.scorers import require_english
 from kgbias.measure.topics.model import FOLD_COUNT, fit_topics, lemmatise
 from kgbias.measure.topics.settings import SEED_COUNT, TopicSettings
@@ -34,6 +36,17 @@ _RESAMPLING_TEXTS = {
 }
 
 
+def open_topic_vectors(run: StoredRun, embedding: str, device: str) -> TextVectors:
+    """The vectors that topics of a run are found in. Raises UsageError for a run that is not in
+    English and a spec that does not exist, DataError for a file that holds no vectors, and
+    MissingExtra if a package is missing."""
+    require_english(run, "the lemmas and stop words of `topics`")
+    for package in ("bertopic", "hdbscan", "umap", "sklearn", "spacy"):
+        if find_spec(package) is None:
+            raise MissingExtra(package, extra="topics")
+    return load_vectors(embedding, device)
+
+
 def measure_topics(
     run: StoredRun,
     settings: TopicSettings | None = None,
@@ -50,9 +63,8 @@ def measure_topics(
 
     Raises UsageError for a run that is not in English: lemmas and stop words are English, whatever
     the embedding."""
-    require_english(run, "the lemmas and stop words of `topics`")
     settings, progress = settings or TopicSettings(), progress or SilentProgress()
-    vectors = load_vectors(settings.embedding, device)
+    vectors = open_topic_vectors(run, settings.embedding, device)
     selected = select_statements(run, replace(selection or Selection(), arm=None))
     count_by_triple: Counter[str] = (
         Counter()
