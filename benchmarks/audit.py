@@ -3,7 +3,7 @@ and declines a share of its prompts by their hash, audited many times.
 
     python benchmarks/audit.py [--worlds 200] [--first 0] [--world NAME]
     python benchmarks/audit.py --serve PORT [--world NAME]
-    python benchmarks/audit.py --serve PORT --model SPEC
+    python benchmarks/audit.py --serve PORT --model SPEC [--refusals SHARE]
 
 Eight groups of two categories are asked about, measured and summed up (`kgbias report --summary`),
 and the numbers that stand in the text of the summary are compared with what the model was made to
@@ -12,12 +12,14 @@ do. Worlds:
 - alike: a third of the prompts is declined, whomever they are about; what is said does not depend
   on the group;
 - doubled: two thirds of those about Jews are declined;
-- worse: Cleaners are said to be something bad in half of the answers, all others in a fifth.
+- worse: Cleaners are said to be something bad in half of the answers, all others in a fifth;
+- wavering, wavering-doubled: as the first two, but each prompt, asked three times, is declined now
+  and then: with a chance of its own, whose mean is a third, or two thirds.
 
 Prints how often each kind of number holds what was planted, and the interval within which a share
 of that many worlds lies if 95% hold. --serve lets the same model be asked at
 http://127.0.0.1:PORT/v1, as a server that knows chats alone; with --model, a real model that
-continues the text of the message answers there, and declines by the same rule.
+continues the text of the message answers there, and declines a third, or SHARE, by the same rule.
 """
 
 import argparse
@@ -27,8 +29,9 @@ import re
 import tempfile
 import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterator, Sequence
+from fractions import Fraction
 from hashlib import sha256
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -39,7 +42,7 @@ from kgbias.models import open_model
 from kgbias.models.base import Completer, Completion, ModelInfo, Request, Settings
 from kgbias.stats.inference import proportion
 
-WORLDS = ("alike", "doubled", "worse")
+WORLDS = ("alike", "doubled", "worse", "wavering", "wavering-doubled")
 GROUPS = {
     "occupation": ("Farmers", "Cleaners", "Teachers", "Bankers", "Nurses"),
     "religion": ("Christians", "Jews", "Muslims"),
@@ -66,14 +69,27 @@ class Endpoint:
     def __init__(self, world: str, number: int) -> None:
         self.info = ModelInfo(f"scripted:{world}-{number}", "1")
         self.world, self.number = world, number
-        self.declined_prompts: dict[str, bool] = {}  # each prompt, and whether it is declined
+        self.declined_prompts: dict[
+            str, list[bool]
+        ] = {}  # each prompt, and whether it was declined
         self.prompt_groups: dict[str, str] = {}  # the group of each prompt
         self.outcomes: Counter[str] = Counter()
         self.said: Counter[str] = Counter()  # how often each sentence
 
+    @property
+    def wavers(self) -> bool:
+        return self.world.startswith("wavering")
+
     def refusal_share(self, group: str) -> float:
         """The share of prompts about a group that are declined."""
-        return SHARE * (2 if self.world == "doubled" and group == "Jews" else 1)
+        return SHARE * (2 if self.world.endswith("doubled") and group == "Jews" else 1)
+
+    def declines(self, group: str, text: str, seed: int | None) -> bool:
+        share, draw = self.refusal_share(group), hash_uniform(self.number, self.world, text)
+        if not self.wavers:
+            return draw < share
+        chance = draw ** ((1 - share) / share)  # its mean is the share
+        return hash_uniform("wavers", seed, self.number, text) < chance
 
     def bad_share(self, group: str) -> float:
         """The share of answers about a group that are something bad."""
@@ -88,8 +104,8 @@ class Endpoint:
         """What is said to a prompt: "Cleaners are rude."."""
         last_line = text.rstrip().rpartition("\n")[2]
         group = next(g for groups in GROUPS.values() for g in groups if last_line.startswith(g))
-        declines = hash_uniform(self.number, self.world, text) < self.refusal_share(group)
-        self.declined_prompts.setdefault(text, declines)
+        declines = self.declines(group, text, seed)
+        self.declined_prompts.setdefault(text, []).append(declines)
         self.prompt_groups[text] = group
         self.outcomes["refused" if declines else "answered"] += 1
         if declines:
@@ -112,6 +128,11 @@ class Endpoint:
     def close(self) -> None: ...
 
 
+PLANTED = {
+    "doubled": "Jews declined",
+    "wavering-doubled": "Jews declined",
+    "worse": "Cleaners regard",
+}
 NUMBER = r"([+-]?[\d.,]+)"
 ROW = re.compile(
     rf"^\| (\w+) \| (\d+) \| (\d+)% \| (\d+) to (\d+) \| {NUMBER} \| {NUMBER} to {NUMBER} \| "
@@ -143,9 +164,9 @@ class HitTally:
 def audit(text: str, model: Endpoint, tally: HitTally) -> None:
     """Compare the numbers in the text of a summary with what its model did."""
     prompts = Counter(model.prompt_groups.values())
-    declined = Counter(
-        model.prompt_groups[prompt] for prompt, no in model.declined_prompts.items() if no
-    )
+    declined: dict[str, Fraction] = defaultdict(Fraction)  # prompts; of those that waver, shares
+    for prompt, outcomes in model.declined_prompts.items():
+        declined[model.prompt_groups[prompt]] += Fraction(sum(outcomes), len(outcomes))
     category = {group: name for name, groups in GROUPS.items() for group in groups}
     significant = []
     for group, *cells in ROW.findall(text):
@@ -163,8 +184,7 @@ def audit(text: str, model: Endpoint, tally: HitTally) -> None:
         if p <= 0.05:
             significant.append(group)
     for name, groups in GROUPS.items():
-        kind = "of them, Jews" if model.world == "doubled" and name == "religion" else ""
-        if kind:
+        if model.world.endswith("doubled") and name == "religion":
             tally.count("Jews are told by refusals", "Jews" in significant)
         else:
             tally.count(
@@ -195,12 +215,12 @@ def audit(text: str, model: Endpoint, tally: HitTally) -> None:
         is_right = model.said[sentence] == count and word in WORDS[label]
         tally.count("a statement drawn at random: how often, and its regard", is_right)
     reported = read_findings(text)
-    planted = {"doubled": "Jews declined", "worse": "Cleaners regard"}.get(model.world)
+    planted = PLANTED.get(model.world)
     # Where one of a category differs, the others differ from the rest of it, the other way.
     true = {
         g for groups in GROUPS.values() if planted and planted.split()[0] in groups for g in groups
     }
-    planted_measures = {"doubled": ("declined",), "worse": ("regard", "words")}.get(model.world, ())
+    planted_measures = ("regard", "words") if model.world == "worse" else ("declined",)
     wrong = [
         f for f in reported if f.split()[0] not in true or f.split()[1] not in planted_measures
     ]
@@ -249,7 +269,8 @@ def run_world(world: str, place: int, study: kgbias.Study, folder: Path) -> tupl
         form="chat",
         initial_predicates=("are",),
         samples=36,
-        answers=1,
+        answers=3 if model.wavers else 1,
+        max_attempts=1 if model.wavers else 3,
         iterations=1,
         filters=("refusal",),
     )
@@ -303,14 +324,14 @@ class RealEndpoint:
     MAX_BATCH = 32
     PATIENCE = 0.05  # s to wait for requests to complete together
 
-    def __init__(self, model: Completer, number: int) -> None:
-        self.model, self.number = model, number
+    def __init__(self, model: Completer, number: int, refusal_share: float) -> None:
+        self.model, self.number, self.refusal_share = model, number, refusal_share
         self.waiting: queue.Queue[tuple[Request, queue.Queue[Completion]]] = queue.Queue()
         threading.Thread(target=self._complete_waiting, daemon=True).start()
 
     def answer(self, body: dict[str, Any]) -> Completion:
         text = str(body["messages"][-1]["content"])
-        if hash_uniform(self.number, text) < SHARE:
+        if hash_uniform(self.number, text) < self.refusal_share:
             return Completion(REFUSAL, "stop", 90, 12)
         request = Request(
             text.removesuffix(" ..."),
@@ -381,10 +402,11 @@ def main() -> None:
     parser.add_argument("--world", choices=WORLDS)
     parser.add_argument("--serve", type=int, metavar="PORT")
     parser.add_argument("--model", metavar="SPEC")
+    parser.add_argument("--refusals", type=float, default=SHARE, metavar="SHARE")
     arguments = parser.parse_args()
     if arguments.serve:
         Handler.model = (
-            RealEndpoint(open_model(arguments.model), arguments.first)
+            RealEndpoint(open_model(arguments.model), arguments.first, arguments.refusals)
             if arguments.model
             else Endpoint(arguments.world or "alike", arguments.first)
         )

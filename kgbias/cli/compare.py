@@ -185,7 +185,7 @@ def compare(
     def print_text() -> None:
         _print_group_tests(run.name, tests, arms)
         _print_variance(variance)
-        _print_refusals(refusals)
+        print_refusals(refusals)
         _print_said_more(content)
 
     return Output(data, print_text)
@@ -219,14 +219,14 @@ def _print_group_tests(
         show.say("arms are compared by what the scorer says: no label corrects these tests")
 
 
-def _print_refusals(rows: "Sequence[GroupRefusals]") -> None:
+def print_refusals(rows: "Sequence[GroupRefusals]") -> None:
     """Print how often each group's prompts were refused, if any were."""
     if not any(row.share.value for row in rows):
         return
     show.say(
         "",
-        "refused prompts, by their first attempt (intervals over prompts; p by dealing whole "
-        "prompts anew, corrected by Holm)",
+        "refused prompts, by their first attempt (intervals over prompts; p of the difference by "
+        "dealing whole prompts anew, corrected over the groups by the same deals)",
     )
     show.print_table(
         (

@@ -8,6 +8,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
+from kgbias.cli.compare import print_refusals
 from kgbias.cli.crawl import ask_about_singular_names
 from kgbias.cli.evidence import print_verdicts
 from kgbias.cli.measure import print_groups
@@ -118,6 +119,7 @@ def map(
 
 def _print_result(result: Any, store_url: str) -> None:
     print_groups(result.groups, "relative_entropy_as_published")
+    print_refusals(result.refusals)
     show.say()
     print_verdicts(result.evidence)
     if result.left_out:

@@ -3,24 +3,30 @@
 The unit is the prompt, by its first attempt: a prompt that was refused is asked again, and a model
 that declines it will do so again, so that counting attempts counts the same refusal many times. A
 prompt that was asked several times counts once, as the share of its answers that were refused. A
-group is held against the others of its category by dealing whole prompts of the same strategy and
-template anew (`kgbias.stats.keyness`).
+group is held against the others of its category at one mix of strategies and templates
+(`kgbias.stats.keyness.difference_at_one_mix`), and that difference is tested by dealing whole
+prompts of the same strategy and template anew.
 """
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.types import Generation, Group
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import clustered_proportion, holm, proportion
-from kgbias.stats.keyness import FeatureTable, difference_at_one_mix, measure_keyness
+from kgbias.stats.inference import clustered_proportion, proportion
+from kgbias.stats.keyness import Floats, Ints, difference_at_one_mix
 
 _MIN_PROMPTS = 3  # prompts of a group; of fewer there is no interval
 _MIN_NOTABLE_SHARE = 0.05  # of all prompts refused: below, refusals are not what a model does
+_MIN_DEALS = 999  # at any cost
+_MAX_DEALT_PROMPTS = 50_000_000  # prompts dealt in total; beyond this, there are fewer deals
+_CHUNK_PROMPTS = 4_000_000  # prompts dealt at once
+_ROUNDING = 1e-9  # the same deal, summed in another order, may round to just below
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +38,8 @@ class GroupRefusals:
         share: of its prompts that were refused at the first attempt, [0, 1], with its 95% interval
             over prompts; `n` are the prompts.
         difference: less the share of the other groups' of its category, with its 95% interval.
-        p: of dealing prompts anew, two-sided, which counts a prompt as refused if at least half of
-            its answers were; `q`: corrected over the groups (Holm).
+        p: of that difference, two-sided, by dealing prompts anew; `q`: corrected over the groups by
+            the same deals (`_deal_anew`).
     """
 
     group: str
@@ -51,7 +57,8 @@ class CategoryRefusals:
         category: of the groups.
         groups: in the order of the run.
         share: of all prompts.
-        p: of no group differing from the others; NaN if there is nothing to test.
+        p: of no group differing from the others, the least of the corrected ones; NaN if there is
+            nothing to test.
     """
 
     category: str
@@ -123,7 +130,7 @@ def measure_refusals(
     generations: Iterable[Generation],
     arms: Collection[str] | None = None,
     *,
-    deals: int = 999,
+    deals: int = 9_999,
 ) -> list[CategoryRefusals]:
     """The refusals of every category that was asked about."""
     prompts = list_prompt_refusals(generations, arms)
@@ -151,41 +158,79 @@ def _measure_category(
         for number, block in enumerate(dict.fromkeys(prompt.block for prompt in prompts))
     }
     prompt_shares = np.array([prompt.share for prompt in prompts])
-    # What is dealt, a prompt either has or not: asked several times, it is refused if half of its
-    # answers are.
-    refused = np.flatnonzero(prompt_shares >= 0.5)
-    table = FeatureTable(
-        len(groups),
-        np.array([group_places[prompt.group] for prompt in prompts], dtype=np.int64),
-        np.array([blocks[prompt.block] for prompt in prompts], dtype=np.int64),
-        1,
-        refused.astype(np.int64),
-        np.zeros(len(refused), dtype=np.int64),
-    )
-    testable = 0 < len(refused) < len(prompts) and len(groups) > 1
-    keyness = measure_keyness(table, deals=deals) if testable else None
-    p_values = (
-        [float(row[0]) for row in keyness.p_values] if keyness else [float("nan")] * len(groups)
-    )
-    q_values = [float(q_value) for q_value in holm(p_values)] if keyness else p_values
-    shares = {g.id: [prompt.share for prompt in prompts if prompt.group == g.id] for g in groups}
+    group = np.array([group_places[prompt.group] for prompt in prompts], dtype=np.int64)
+    block = np.array([blocks[prompt.block] for prompt in prompts], dtype=np.int64)
+    test = None
+    if len(groups) > 1 and np.ptp(prompt_shares) > 0:
+        test = _deal_anew(group, block, prompt_shares, len(groups), deals)
     rows = [
         GroupRefusals(
-            group.name,
-            estimate_refusal_share(shares[group.id]),
-            difference_at_one_mix(table, group_index, prompt_shares)
-            if keyness
-            else Estimate.missing(),
-            p_values[group_index],
-            q_values[group_index],
+            group_record.name,
+            estimate_refusal_share(prompt_shares[in_group].tolist()),
+            difference_at_one_mix(in_group, block, prompt_shares) if test else Estimate.missing(),
+            float(test.p_values[place]) if test else float("nan"),
+            float(test.corrected[place]) if test else float("nan"),
         )
-        for group_index, group in enumerate(groups)
-        if shares[group.id]
+        for place, group_record in enumerate(groups)
+        if (in_group := group == place).any()
     ]
-    overall_share = estimate_refusal_share([prompt.share for prompt in prompts])
     return CategoryRefusals(
-        category, tuple(rows), overall_share, keyness.overall_p if keyness else float("nan")
+        category,
+        tuple(rows),
+        estimate_refusal_share(prompt_shares.tolist()),
+        float(test.corrected.min()) if test else float("nan"),
     )
+
+
+class _DealtTest(NamedTuple):
+    """The two-sided p-value of each group's difference, and the same corrected, [g]."""
+
+    p_values: Floats
+    corrected: Floats
+
+
+def _deal_anew(
+    group: Ints, block: Ints, shares: Floats, groups: int, deals: int, seed: int = 0
+) -> _DealtTest:
+    """Test the difference of each group from the others by dealing the prompts of each block anew:
+    the observed deal is one of them, so p is never 0 (Phipson and Smyth 2010).
+
+    A group's `difference_at_one_mix` is, but for a factor that no deal changes, how far the shares
+    of its prompts exceed the mean of their block, summed. p is corrected by how often the largest
+    standardised sum of any group is as large in a deal, step by step (Westfall and Young 1993,
+    algorithm 4.1): of two groups, whose differences are one, that corrects nothing."""
+    sizes = np.bincount(block)
+    exceedances = shares - (np.bincount(block, shares) / sizes)[block]
+    in_block = np.zeros((groups, len(sizes)))
+    np.add.at(in_block, (group, block), 1)
+    variances = np.bincount(block, exceedances**2) / np.maximum(1, sizes * (sizes - 1))
+    errors = np.sqrt((in_block * (sizes - in_block)) @ variances)
+    errors[errors <= _ROUNDING] = np.inf  # whatever is dealt, nothing changes
+    observed = np.abs(np.bincount(group, exceedances, groups)) / errors
+    largest_first = np.argsort(-observed)
+    deals = min(deals, max(_MIN_DEALS, _MAX_DEALT_PROMPTS // len(shares)))
+    rng = np.random.Generator(np.random.PCG64(seed))
+    reached, reached_by_largest = np.ones(groups), np.ones(groups)
+    step = max(1, _CHUNK_PROMPTS // len(shares))
+    for start in range(0, deals, step):
+        sums = np.zeros((min(step, deals - start), groups))
+        for number in range(len(sizes)):
+            prompts = np.flatnonzero(block == number)
+            # Group by group: after shuffling, the first places stand for the first group.
+            prompts = prompts[np.argsort(group[prompts], kind="stable")]
+            numbers, starts = np.unique(group[prompts], return_index=True)
+            if len(numbers) > 1:
+                dealt = rng.permuted(exceedances[prompts][None].repeat(len(sums), axis=0), axis=1)
+                sums[:, numbers] += np.add.reduceat(dealt, starts, axis=1)
+        dealt_statistics = np.abs(sums) / errors
+        reached += (dealt_statistics >= observed - _ROUNDING).sum(axis=0)
+        # The largest of this group and all whose observed sum is smaller.
+        ordered = dealt_statistics[:, largest_first]
+        largest = np.maximum.accumulate(ordered[:, ::-1], axis=1)[:, ::-1]
+        reached_by_largest += (largest >= observed[largest_first] - _ROUNDING).sum(axis=0)
+    corrected = np.empty(groups)
+    corrected[largest_first] = np.maximum.accumulate(reached_by_largest)
+    return _DealtTest(reached / (deals + 1), corrected / (deals + 1))
 
 
 def estimate_refusal_share(shares: Sequence[float]) -> Estimate:

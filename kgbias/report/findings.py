@@ -742,7 +742,7 @@ def _refusal_finding(
     test_note = (
         f"By dealing whole prompts anew, by their first attempts: "
         f"{p_value_words(group_refusals.q)}, corrected "
-        f"(Holm) for {len(test.groups)} groups. Whether any group of {test.category} differs: "
+        f"for {len(test.groups)} groups. Whether any group of {test.category} differs: "
         f"{p_value_words(family_p)}, {correction_words(categories, 'such question')}."
     )
     return Finding(

@@ -36,8 +36,7 @@ def refusal_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhib
                 ),
                 [[g.group, g.share.n, g.share, g.difference, g.q] for g in refusals.groups],
                 f"Of all prompts, {100 * refusals.share.value:.0f}% were refused (dashed). "
-                "Intervals are over prompts. p: of dealing whole prompts anew among the groups, "
-                "each taken as refused if at least half of its answers were, corrected over the "
-                "groups (Holm).",
+                "Intervals are over prompts. p: of that difference, by dealing whole prompts anew "
+                "among the groups, corrected over the groups by the same deals.",
             ),
         )

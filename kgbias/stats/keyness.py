@@ -123,30 +123,28 @@ class Keyness:
         (`difference_at_one_mix`)."""
         having = np.zeros(len(self.table.group))
         having[self.table.rows[self.table.columns == feature]] = 1
-        return difference_at_one_mix(self.table, group, having)
+        return difference_at_one_mix(self.table.group == group, self.table.block, having)
 
 
-def difference_at_one_mix(table: FeatureTable, group: int, shares: Floats) -> Estimate:
+def difference_at_one_mix(in_group: NDArray[np.bool_], block: Ints, shares: Floats) -> Estimate:
     """The mean share of a group's prompts less that of the others', at one mix of blocks: with the
     weights of Mantel and Haenszel (1959), which use the blocks in which both were asked. The
     interval is Newcombe's hybrid score interval (1998, method 10), from Wilson's intervals of both
     means at their effective sizes; for shares of 0 and 1 in one block, this is Newcombe's own.
     Missing if there is no such block."""
-    in_group = table.group == group
-    blocks = int(table.block.max(initial=-1)) + 1
+    blocks = int(block.max(initial=-1)) + 1
     group_sizes, other_sizes = (
-        np.bincount(table.block[side], minlength=blocks) for side in (in_group, ~in_group)
+        np.bincount(block[side], minlength=blocks) for side in (in_group, ~in_group)
     )
     shared = (group_sizes > 0) & (other_sizes > 0)
     if not shared.any():
-        return Estimate.missing(len(table.group))
+        return Estimate.missing(len(block))
     mix = (group_sizes * other_sizes / np.maximum(group_sizes + other_sizes, 1))[shared]
     own, other = (
-        _share_at_mix(mix, shared, table.block[side], shares[side])
-        for side in (in_group, ~in_group)
+        _share_at_mix(mix, shared, block[side], shares[side]) for side in (in_group, ~in_group)
     )
     value = own.value - other.value
-    return Estimate(value, *hybrid_interval(own, other), len(table.group))
+    return Estimate(value, *hybrid_interval(own, other), len(block))
 
 
 def _share_at_mix(mix: Floats, shared: NDArray[Any], block: Ints, shares: Floats) -> Estimate:

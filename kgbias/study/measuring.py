@@ -473,12 +473,12 @@ class RunMeasuring(RunPart):
 
     def refusals(self) -> Rows["GroupRefusals"]:
         """How often the model declined to answer about each group: the share of its prompts whose
-        first answer was a refusal, with its interval over prompts, and whether that differs from
-        the other groups of its category, by dealing whole prompts anew
+        first answer was a refusal, with its interval over prompts, and the difference from the
+        other groups of its category, tested by dealing whole prompts anew
         (`kgbias.compare.refusals`).
 
         Frame columns: category, group, refused (the share), low, high, prompts, difference,
-        difference_low, difference_high, p_value, p_adjusted (Holm).
+        difference_low, difference_high, p_value, p_adjusted (over the groups, by the same deals).
         """
         from kgbias.compare.refusals import measure_refusals
 

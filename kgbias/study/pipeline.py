@@ -13,7 +13,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from kgbias.associate.indicators import read_indicators
-from kgbias.compare.refusals import list_prompt_refusals
+from kgbias.compare.refusals import GroupRefusals, list_prompt_refusals, measure_refusals
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.plans import Price
 from kgbias.errors import (
@@ -76,6 +76,7 @@ class AuditResult:
         left_out: what could not be done, and how to get it; "" if everything was.
         alternatives: what to ask a model that declines most of what it was asked, as lines, with
             the commands; none for any other.
+        refusals: rows of `Run.refusals`, of the categories in which it declines often.
     """
 
     run: Run
@@ -85,6 +86,7 @@ class AuditResult:
     explorer: Path
     left_out: str
     alternatives: tuple[str, ...] = ()
+    refusals: tuple[GroupRefusals, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -362,6 +364,12 @@ def _ask_choices(run: Run, model: str, limits: Mapping[str, Any]) -> str:
     except (DataError, ModelError, UsageError) as error:
         return f"{left_out} ({error})"
     return ""
+
+
+def list_notable_refusals(run: Run) -> tuple[GroupRefusals, ...]:
+    """How often it declines to answer about each group, where it does so often enough to say so."""
+    categories = measure_refusals(run.stored.groups, run.stored.generations())
+    return tuple(row for category in categories if category.is_notable for row in category.groups)
 
 
 MIN_DECLINED_SHARE = 0.5  # of the prompts declined: then there is better to ask than for sentences

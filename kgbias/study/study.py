@@ -416,6 +416,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             OutputCache,
             describe_few_names,
             find_beliefs,
+            list_notable_refusals,
             suggest_alternatives,
         )
 
@@ -442,9 +443,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             self._context.remark("nothing has changed since the pages were written")
             rows: Any = () if cached["left_out"] else run.evidence()
             advice = suggest_alternatives(run, model, folder, options.get("base_url"))
-            return AuditResult(
-                run, run.groups(), rows, report, explorer, cached["left_out"], advice
-            )
+            groups, left_out = run.groups(), cached["left_out"]
+            refusals = list_notable_refusals(run)
+            return AuditResult(run, groups, rows, report, explorer, left_out, advice, refusals)
         if minutes is not None:
             sized: Any
             name, sized = self._fit_sizes(model, name, minutes, model_name, options)
@@ -469,7 +470,8 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         as_given: Any = {**options, "form": call_options.get("form")}
         rows, left_out = find_beliefs(run, model, opening, belief_options, as_given)
         self.report(run, report, explorer=explorer)
-        result = AuditResult(run, groups, rows, report, explorer, left_out, advice)
+        refusals = list_notable_refusals(run)
+        result = AuditResult(run, groups, rows, report, explorer, left_out, advice, refusals)
         cache.save(result)
         return result
 

@@ -217,7 +217,7 @@ def test_a_chat_server_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             samples=1,
             iterations=1,
         )
-    assert not found.evidence and found.report.is_file()
+    assert not found.evidence and found.report.is_file() and not found.refusals
     assert "instead it was asked to choose between groups" in found.left_out
     with kgbias.open(tmp_path / "s.db") as study:
         (choosing,) = study.run(found.run.name).stored.choice_runs()
@@ -293,6 +293,7 @@ def test_who_declines_is_asked_otherwise(tmp_path: Path, monkeypatch: pytest.Mon
         assert named == ["pairs.ask_pairs", "stories.write_stories"]
         with in_commands():
             found = study.map("openai:m", **asked)
+        assert found.refusals == tuple(found.run.refusals())
         assert re.match(r"it declined \d+ of \d+ prompts about these groups", found.alternatives[0])
         commands = [shlex.split(line) for line in found.alternatives if "--model" in line]
         assert [command[1] for command in commands] == ["pairs", "stories"]

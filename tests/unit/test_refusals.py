@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -23,6 +23,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Score
 from kgbias.models.base import Request
 from kgbias.report.findings import _refusal_kind, p_value_words
+from kgbias.study.pipeline import list_notable_refusals
 from tests.scripted_model import ScriptedModel
 
 GROUPS = ("Bakers", "Cooks", "Nurses", "Pilots")
@@ -147,29 +148,83 @@ def test_levels_hold_over_many_worlds() -> None:
     rng = np.random.default_rng(1)
     shown, held, power = 0, 0, 0
     for _ in range(200):
-        (alike,) = measure_refusals(groups, planted(rng, {g.id: 0.33 for g in groups}), deals=0)
+        (alike,) = measure_refusals(groups, planted(rng, {g.id: 0.33 for g in groups}), deals=399)
         shown += any(g.q <= 0.05 for g in alike.groups)
         held += sum(g.share.low <= 0.33 <= g.share.high for g in alike.groups)
         doubled = {g.id: 0.66 if g.name == "Nurses" else 0.33 for g in groups}
-        (apart,) = measure_refusals(groups, planted(rng, doubled), deals=0)
+        (apart,) = measure_refusals(groups, planted(rng, doubled), deals=399)
         power += next(g.q <= 0.05 for g in apart.groups if g.group == "Nurses")
-    assert shown <= 20 and 0.93 <= held / 800 <= 0.98 and power >= 150
+    assert 2 <= shown <= 20 and 0.93 <= held / 800 <= 0.98 and power >= 150
+
+
+def asked_again(
+    rng: np.random.Generator, groups: Sequence[Group], shares: Mapping[str, float]
+) -> list[Generation]:
+    """Thirty prompts of each group, each asked four times, declined now and then."""
+    return [
+        Generation("r", f"{g.id}/{n}#0", g.id, "none", "initial", 0, 0, outcome, prompt=f"{n}")
+        for g in groups
+        for n in range(30)
+        for outcome in rng.choice(["refused", "ok"], 4, p=(shares[g.name], 1 - shares[g.name]))
+    ]
+
+
+def test_what_is_tested_is_the_difference_of_shares_not_of_prompts_mostly_refused() -> None:
+    """Prompts that are refused now and then are hardly ever refused by half of their answers."""
+    groups = [Group(name, "trade") for name in GROUPS]
+    rng = np.random.default_rng(1)
+    wrong, power, power_of_two = 0, 0, 0
+    for _ in range(60):
+        alike = dict.fromkeys(GROUPS, 0.1)
+        (found,) = measure_refusals(groups, asked_again(rng, groups, alike), deals=399)
+        wrong += found.p <= 0.05
+        apart = {**alike, "Nurses": 0.25}
+        (found,) = measure_refusals(groups, asked_again(rng, groups, apart), deals=399)
+        power += next(g.q <= 0.05 for g in found.groups if g.group == "Nurses")
+        # Of two groups, which have one difference, nothing is to correct.
+        nurses_and_bakers = [g for g in groups if g.name in ("Nurses", "Bakers")]
+        two = asked_again(rng, nurses_and_bakers, apart)
+        (found,) = measure_refusals(nurses_and_bakers, two, deals=399)
+        assert {g.q for g in found.groups} == {g.p for g in found.groups} == {found.p}
+        power_of_two += found.p <= 0.05
+    assert wrong <= 8 and power >= 45 and power_of_two >= 45
+
+
+def test_p_is_the_share_of_deals_by_hand() -> None:
+    """Of the six ways to deal shares of 1, 0.5, 0 and 0.25 to two groups of two, the observed one
+    and its mirror image differ as much; of another template, nothing can be dealt."""
+    groups = [Group(name, "trade") for name in ("Bakers", "Cooks")]
+    refused = {"Bakers": (4, 2), "Cooks": (0, 1)}
+    asked = [
+        Generation(
+            "r",
+            f"{g.id}/{n}/{k}#0",
+            g.id,
+            "none",
+            "initial",
+            0,
+            0,
+            "refused" if k < of_four else "ok",
+            prompt=f"{n}",
+        )
+        for g in groups
+        for n, of_four in enumerate(refused[g.name])
+        for k in range(4)
+    ]
+    alone = Generation("r", "x#0", groups[0].id, "none", "other", 0, 0, "refused", prompt="x")
+    (found,) = measure_refusals(groups, [*asked, alone])
+    assert [g.p for g in found.groups] == pytest.approx([1 / 3, 1 / 3], abs=0.02)
+    assert found.groups[0].difference.value == pytest.approx(0.75 - 0.125)
 
 
 def test_a_difference_is_that_of_the_shares_beside_it() -> None:
     """Of a model that wavers, a prompt's share of refused answers lies between 0 and 1."""
     groups = [Group(name, "trade") for name in GROUPS]
-    odds = {name: (0.55, 0.45) if name == "Nurses" else (0.3, 0.7) for name in GROUPS}
+    shares = {name: 0.55 if name == "Nurses" else 0.3 for name in GROUPS}
     rng = np.random.default_rng(1)
     held = 0
     for _ in range(100):
-        asked = [
-            Generation("r", f"{g.id}/{n}#0", g.id, "none", "initial", 0, 0, outcome, prompt=f"{n}")
-            for g in groups
-            for n in range(30)
-            for outcome in rng.choice(["refused", "ok"], 4, p=odds[g.name]).tolist()
-        ]
-        (found,) = measure_refusals(groups, asked, deals=0)
+        (found,) = measure_refusals(groups, asked_again(rng, groups, shares), deals=0)
         by_name = {g.group: g for g in found.groups}
         others = np.mean([g.share.value for name, g in by_name.items() if name != "Nurses"])
         nurses = by_name["Nurses"]
@@ -215,6 +270,9 @@ def test_how_runs_were_asked_is_said(tmp_path: Path) -> None:
     with kgbias.open(str(tmp_path / "a.db")) as study:
         rows = study.run(first.name).refusals()
         assert {row["group"] for row in rows.records()} == set(GROUPS)
+        # A map says of a model that declines often about whom, and of another nothing.
+        assert list_notable_refusals(study.run(first.name)) == tuple(rows)
+        assert not list_notable_refusals(study.run(second.name))
 
 
 def test_what_cannot_be_compared_is_refused_in_one_line(tmp_path: Path) -> None:
