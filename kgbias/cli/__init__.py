@@ -11,6 +11,8 @@ import gc
 import os
 import signal
 import sys
+import threading
+import traceback
 from typing import NoReturn
 
 import click
@@ -161,6 +163,25 @@ def _stop_at_once(*_: object) -> NoReturn:
     os._exit(130)
 
 
+def _report_thread(failed: threading.ExceptHookArgs) -> None:
+    """Say an error in a thread in one line. One of ours ends the process: what waits for its work
+    would wait for ever."""
+    if not isinstance(failed.exc_value, Exception):
+        return
+    crash.print_crash(failed.exc_value)
+    if any(
+        frame.f_globals.get("__name__", "").partition(".")[0] == "kgbias"
+        for frame, _ in traceback.walk_tb(failed.exc_traceback)
+    ):
+        os._exit(crash.EXIT_CODE)
+
+
+def _report_ignored(ignored: "sys.UnraisableHookArgs") -> None:
+    """Say an error that Python could give to nobody, as of a finaliser, in one line."""
+    if isinstance(ignored.exc_value, Exception) and not sys.is_finalizing():
+        crash.print_crash(ignored.exc_value)
+
+
 def main() -> None:
     """Run the command line. An error that the user can fix is one line on stderr, no traceback."""
     # Most of what a command allocates lives until it ends: a collection every 700 objects costs a
@@ -169,6 +190,8 @@ def main() -> None:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:  # not ignored, as by nohup
         signal.signal(signal.SIGINT, _stop_once)
     wait_passively()
+    threading.excepthook = _report_thread
+    sys.unraisablehook = _report_ignored
     try:
         prepare_streams()
         code = cli.main(standalone_mode=False)

@@ -31,6 +31,12 @@ def report_crash(error: BaseException) -> str:
     )
 
 
+def print_crash(error: BaseException) -> None:
+    """Keep the traceback of an error, and print that line, whatever has become of the streams."""
+    with suppress(OSError):
+        os.write(2, f"kgbias: {report_crash(error)}\n".encode("utf-8", "backslashreplace"))
+
+
 def mask_secrets(text: str) -> str:
     """The text without the values of environment variables that hold secrets, and without
     passwords in addresses."""

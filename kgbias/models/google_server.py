@@ -145,7 +145,7 @@ class GoogleModel(ServerModel):
         if isinstance(error, httpx2.RequestError):
             return broken_connection(error.__cause__ or error)
         if isinstance(error, UnicodeError | RecursionError):
-            return Failure("its answer cannot be read")
+            return Failure("its answer cannot be read", is_reached=True)
         return None
 
     def _parse_reply(self, data: Any, request: Request) -> ServerReply:

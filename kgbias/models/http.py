@@ -61,7 +61,7 @@ class Failure(NamedTuple):
     connection broke, or what came is no answer. It `is_page` if a web page came. It may have
     `is_withheld` the answer because of the question, or `is_dropped` a batch's request before its
     turn. A `is_final` failure is that of every request to come; one `is_within_answer` an answer
-    came with a status that says all is well."""
+    came with a status that says all is well. One that `is_unforeseen` is an error of a program."""
 
     message: str
     code: int = 0
@@ -73,6 +73,7 @@ class Failure(NamedTuple):
     is_within_answer: bool = False
     is_reached: bool = False
     is_page: bool = False
+    is_unforeseen: bool = False
 
 
 def unforeseen_failure(error: Exception) -> Failure:
@@ -80,7 +81,7 @@ def unforeseen_failure(error: Exception) -> Failure:
     speaks another protocol. Raises kgbias's own errors again."""
     if isinstance(error, KgbiasError):
         raise error
-    return Failure(f"{type(error).__name__}: {error}")
+    return Failure(f"{type(error).__name__}: {error}", is_unforeseen=not isinstance(error, OSError))
 
 
 @dataclass(frozen=True, slots=True)

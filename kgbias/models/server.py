@@ -639,6 +639,10 @@ class ServerModel:
         server = f"{self._shown_url}{describe_proxy(self._url)}"
         if failure.is_reached:
             return f"no answer from {server}: {self.clean(failure.message)}"
+        if failure.is_unforeseen:
+            return (
+                f"an error that was not foreseen in asking {server}: {self.clean(failure.message)}"
+            )
         return f"cannot reach {server}: {self.clean(failure.message)}"
 
     def _learn_from(

@@ -33,6 +33,29 @@ def test_an_unforeseen_error_is_one_line(tmp_path: Path, arguments: list[str]) -
     assert "Traceback" in text and "sk-abc" not in text and "me:pass" not in text
 
 
+@pytest.mark.parametrize("ours", [True, False])
+def test_an_unforeseen_error_in_a_thread_is_one_line(tmp_path: Path, ours: bool) -> None:
+    """One of ours ends the command, which may wait for it; one of a library does not."""
+    code = (
+        "import sys, threading\nfrom kgbias.cli import crash, main\nimport kgbias\n"
+        "def waits(*_, **__):\n"
+        f"    fails = (lambda: crash.mask_secrets([])) if {ours} else (lambda: 3 + 'x')\n"
+        "    thread = threading.Thread(target=fails)\n"
+        "    thread.start()\n    thread.join()\n"
+        f"    ({ours} and threading.Event().wait()) or sys.exit(9)\n"
+        "kgbias.open = waits\nsys.argv = ['kgbias', 'runs']\nmain()\n"
+    )
+    told = {**os.environ, "XDG_STATE_HOME": str(tmp_path / "s")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=told, capture_output=True, text=True
+    )
+    [line] = done.stderr.strip().splitlines()
+    assert done.returncode == (70 if ours else 9)
+    assert "TypeError: " in line and "Traceback" not in line
+    [kept] = (tmp_path / "s" / "kgbias").iterdir()
+    assert "Traceback" in kept.read_text()
+
+
 @pytest.mark.parametrize("missing", ["click", "kgbias.cli.show"])
 def test_a_broken_installation_is_one_line(tmp_path: Path, missing: str) -> None:
     code = (

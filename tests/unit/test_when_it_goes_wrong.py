@@ -297,6 +297,15 @@ def test_an_answer_as_other_servers_frame_it_is_read(encoding: str, mark: str) -
     assert found == [" kind"]
 
 
+def test_an_error_of_ours_is_not_put_down_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    with FaultServer(lambda *_: " kind people.") as server, without_waiting():
+        model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
+        monkeypatch.setattr("kgbias.models.server.parse_body", lambda body: {}["x"])
+        with pytest.raises(ModelError, match=r"^an error that was not foreseen in asking http"):
+            list(model.complete([Request("a", seed=1)]))
+        model.close()
+
+
 def test_a_server_that_never_answers_in_time_is_given_up() -> None:
     """Not once for each request: with a limit of two minutes that would take hours."""
     with FaultServer(lambda *_: ("hang", 1)) as server, without_waiting():
