@@ -83,9 +83,16 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What one process has to do alone comes first, then the files that take longest; or the files
     in the order that `--shuffle` draws, for what one file leaves behind for the next."""
+    files_with_smoke = set()
     for item in items:
-        if "simulation" in getattr(item, "fixturenames", ()):
+        fixtures = getattr(item, "fixturenames", ())
+        if "simulation" in fixtures:
             item.add_marker(pytest.mark.level)
+        if "chromium" in fixtures:
+            # A browser takes as much as the test that drives it: one of each file for `make test`.
+            if item.path in files_with_smoke:
+                item.add_marker(pytest.mark.slow)
+            files_with_smoke.add(item.path)
         if "neo4j_server" in getattr(item, "fixturenames", ()) and not _needs_neo4j(item.nodeid):
             raise pytest.UsageError(f"{item.nodeid} would start a second server: say neo4j in it")
     seed = config.getoption("shuffle")

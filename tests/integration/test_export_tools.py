@@ -148,6 +148,7 @@ def test_svg_and_pdf(store: SQLiteStore, hostile: Run, tmp_path: Path, chromium:
     assert complaints == []
 
 
+@pytest.mark.slow  # see tests/contract/conftest.py
 def test_the_script_runs_in_neo4j(
     store: SQLiteStore, hostile: Run, tmp_path: Path, empty_neo4j: str
 ) -> None:

@@ -151,6 +151,7 @@ def test_a_mistake_is_said(small: str, tool: str, given: dict[str, Any], said: s
 
 
 @pytest.mark.integration
+@pytest.mark.slow  # see tests/contract/conftest.py
 def test_a_neo4j_store_tells_an_agent_the_same(small: str, empty_neo4j: str) -> None:
     require_modules("mcp", "neo4j")
     from kgbias.cli.mcp import build_server

@@ -21,6 +21,7 @@ from tests.scripted_model import ScriptedModel
 pytestmark = pytest.mark.integration
 
 
+@pytest.mark.slow  # see tests/contract/conftest.py
 def test_a_wrong_password_and_a_missing_database(
     empty_neo4j: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
