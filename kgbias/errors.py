@@ -130,3 +130,11 @@ def first_line(error: BaseException) -> str:
     lines = [line for line in map(str.strip, str(error).splitlines()) if line]
     first = (lines or [type(error).__name__])[0]
     return f"{first} {lines[1]}" if first.endswith(":") and len(lines) > 1 else first
+
+
+def other_thread_error(path: str) -> StoreError:
+    """The error for use from another thread than the one that opened the store."""
+    return StoreError(
+        f"the study {path} was opened in another thread: open it in this one too, with "
+        f"kgbias.open({path!r})"
+    )

@@ -68,6 +68,15 @@ def python_number(value: Any) -> Any:
     return value
 
 
+def expand_home(value: Any) -> Any:
+    """A path, or a list of them, with the home folder in the place of a leading "~"."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(expand_home, value))
+    if isinstance(value, str | Path) and str(value).startswith(("~/", "~\\")):
+        return type(value)(Path(value).expanduser())
+    return value
+
+
 def check_options(options: Mapping[str, Any], *option_types: type) -> dict[str, Any]:
     """The options, as Python's own numbers where they are numpy's.
 

@@ -200,6 +200,10 @@ def _rows_of_mapping(groups: Mapping[Any, Any]) -> list[dict[str, Any]]:
         ]
     rows = []
     for name, other_names in groups.items():
+        if isinstance(other_names, Mapping):
+            raise DataError(
+                f"{name} is a dict and another value is none: a dict of groups is {FORMS}"
+            )
         names_given = to_json_value(
             other_names
             if isinstance(other_names, str) or other_names is None

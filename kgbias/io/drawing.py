@@ -5,7 +5,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Protocol
 
-from kgbias.errors import MissingExtra
+from kgbias.errors import MissingExtra, UsageError
+from kgbias.io.text import type_with_article
 
 COLUMN_INCHES = 3.3  # inches: one column of a two-column paper
 INK_COLOR, SOFT_COLOR, LINE_COLOR, PAPER_COLOR = "#1d2733", "#4f5b67", "#c9d1d9", "#ffffff"
@@ -62,6 +63,8 @@ def draw_estimates(
                 figsize=(COLUMN_INCHES, 0.62 + 0.2 * max(len(estimates), 2))
             )
             return draw_estimates(estimates, label, own_axes)
+    if not hasattr(axes, "plot"):
+        raise UsageError(f"`ax` takes one of matplotlib's axes, not {type_with_article(axes)}")
     heights = range(len(estimates) - 1, -1, -1)
     for height, (_, estimate) in zip(heights, estimates, strict=True):
         if (

@@ -137,6 +137,10 @@ def _frame_rows(frame: Any) -> list[Mapping[Any, Any]] | None:
     elif hasattr(frame, "to_dict") and hasattr(frame, "columns"):  # pandas
         if len(set(frame.columns)) < len(frame.columns):
             raise DataError("the table has two columns of one name")
+        # An index with a name is a column, as pandas writes it into files.
+        own_names = [name for name in getattr(frame.index, "names", ()) if name is not None]
+        if own_names and not set(own_names) & set(frame.columns):
+            frame = frame.reset_index()
         records = frame.to_dict("records")
     return None if records is None else list(records)
 

@@ -176,6 +176,9 @@ class Labelling:
         self._sample = sample
         self._stored_labels = _StoredLabels(run, measure)
 
+    def __repr__(self) -> str:
+        return f"<Labelling of run {self._run.name!r}: {self.measure}, by {self.rater}>"
+
     def for_rater(self, name: str) -> "Labelling":
         """The same labelling by another rater."""
         other_labelling = Labelling(

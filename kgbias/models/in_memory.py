@@ -87,6 +87,11 @@ def in_memory(model: Any, tokenizer: Any = None, *, name: str, batch_size: int =
     if _is_client(model):
         return ClientModel(model, name)
     check_is_model(model)
+    if tokenizer is not None or hasattr(model, "convert_tokens_to_ids"):
+        raise UsageError(
+            f"{name}: {type_with_article(model)} is no transformers model: the model comes first, "
+            "and then its tokenizer"
+        )
     return FunctionModel(model, name, batch_size)
 
 

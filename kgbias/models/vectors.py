@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, MissingExtra, UsageError, no_such
 from kgbias.io.reading import read_error
+from kgbias.io.text import type_with_article
 from kgbias.models.base import ModelInfo
 
 VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext-binary")
@@ -123,7 +124,7 @@ def _split_words_and_rows(vector_input: Any) -> tuple[list[Any], Any]:
             if _are_texts(first_part)
             else (list(second_part), first_part)
         )
-    raise _no_vectors_error(f"a {type(vector_input).__name__}")
+    raise _no_vectors_error(type_with_article(vector_input))
 
 
 def _are_texts(values: Any) -> bool:

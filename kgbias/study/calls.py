@@ -10,7 +10,7 @@ from typing import Any, ForwardRef, TypeVar, get_args, is_typeddict
 
 from kgbias.errors import UsageError, no_such
 from kgbias.io.traces import restore_state
-from kgbias.parameters import check_plain_value, python_number
+from kgbias.parameters import check_plain_value, expand_home, python_number
 
 Call = TypeVar("Call", bound=Callable[..., Any])
 
@@ -47,6 +47,10 @@ def public_call(function: Call) -> Call:
         numbers = {name: python_number(value) for name, value in options.items()}
         for name, value in (*zip(positions, values, strict=False), *numbers.items()):
             check_plain_value(name, value, annotations.get(name, Any))
+        paths = {name for name, annotation in annotations.items() if "Path" in str(annotation)}
+        for place, name in enumerate(positions[: len(values)]):
+            values[place] = expand_home(values[place]) if name in paths else values[place]
+        numbers |= {n: expand_home(value) for n, value in numbers.items() if n in paths}
         with restore_state():
             return function(*values, **numbers)
 

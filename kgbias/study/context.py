@@ -11,7 +11,7 @@ from tempfile import TemporaryDirectory
 from threading import get_ident
 from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
-from kgbias.errors import StoreError, UsageError
+from kgbias.errors import StoreError, UsageError, other_thread_error
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
 from kgbias.graph.store import DEFAULT_STORE, Store, StoredRun, open_store
 from kgbias.graph.types import Run as Record
@@ -36,7 +36,6 @@ class Context:
 
     Attributes:
         url: the path or URL of the store.
-        existing_store: the store, or None if there is none yet.
         closed: whether it was closed.
     """
 
@@ -55,7 +54,7 @@ class Context:
         self._progress = progress
         self._current_progress: Progress | None = None
         self._shown_remarks: set[str] = set()
-        self.existing_store: Store | None = None
+        self._store: Store | None = None
         self.closed = False
         if store is None:
             folder = self._resources.enter_context(TemporaryDirectory(prefix="kgbias-"))
@@ -81,20 +80,26 @@ class Context:
         return self._open(create=True)
 
     def _open(self, *, create: bool) -> Store:
-        if self.closed:
-            raise StoreError(f"the study {self.url} is closed")
-        # A connection to SQLite belongs to the thread that opened it.
-        if "://" not in self.url and get_ident() != self._thread:
-            raise StoreError(
-                f"the study {self.url} was opened in another thread: open it in this one too, with "
-                f"kgbias.open({self.url!r})"
-            )
-        if self.existing_store is None:
-            self.existing_store = self._resources.enter_context(
+        if (store := self.existing_store) is None:
+            store = self._store = self._resources.enter_context(
                 open_store(self.url, create=create, notify=self._show_line)
             )
-            self.existing_store.query_timeout = self._query_timeout
-        return self.existing_store
+            store.query_timeout = self._query_timeout
+        return store
+
+    @property
+    def existing_store(self) -> Store | None:
+        """The open store, or None if there is none yet. Raises StoreError if it was closed, or
+        belongs to another thread."""
+        if self.closed:
+            raise StoreError(f"the study {self.url} is closed")
+        self._check_thread()
+        return self._store
+
+    def _check_thread(self) -> None:
+        # A connection to SQLite belongs to the thread that opened it.
+        if "://" not in self.url and get_ident() != self._thread:
+            raise other_thread_error(self.url)
 
     def find(self, run: "str | RunPart | None" = None) -> StoredRun:
         """The run itself, the run of that name, or the newest. Raises RunNotFound, which lists the
@@ -164,6 +169,8 @@ class Context:
         return self
 
     def __exit__(self, *error: Any) -> None:
+        if not self.closed:
+            self._check_thread()
         self.closed = True
         self._resources.__exit__(*error)  # the store may know why
 

@@ -92,6 +92,9 @@ class Review:
         self._in_context = self._needs_derive = False
         self._answers_by_id: dict[str, tuple[str, Triple | None]] = {}
 
+    def __repr__(self) -> str:
+        return f"<Review of run {self._run.name!r}>"
+
     @property
     def by(self) -> str:
         """Who decides: the given name, or the user's."""

@@ -746,7 +746,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         return f"<Study of {self.url}{', closed' if self._context.closed else ''}>"
 
     def _repr_html_(self) -> str:
-        is_open = self._context.existing_store is not None and not self._context.closed
+        is_open = not self._context.closed and self._context.existing_store is not None
         runs = self.runs()._repr_html_() if is_open else ""
         closed = ", closed" if self._context.closed else ""
         return f"<p>Study of <code>{html.escape(self.url)}</code>{closed}</p>{runs}"

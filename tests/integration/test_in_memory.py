@@ -148,6 +148,8 @@ def test_functions_are_known_by_their_code(tmp_path: Path) -> None:
             study.crawl(kind, **SMALL)
         with pytest.raises(UsageError, match="an int is no model"):
             study.crawl(3, model_name="x", **SMALL)
+        with pytest.raises(UsageError, match="the model comes first, and then its tokenizer"):
+            study.crawl((kind, object()), model_name="x", **SMALL)
         with pytest.raises(ModelError, match=r"was given .* prompts.*as many texts"):
             study.crawl(lambda prompts: [], model_name="empty", **SMALL)
         for returned, said in (

@@ -107,6 +107,15 @@ def test_statements_in_every_form_are_one_run() -> None:
             study.import_file(3)  # type: ignore[arg-type]
 
 
+def test_the_index_of_a_frame_is_a_column_if_it_has_a_name() -> None:
+    frame = pd.DataFrame(SAID)
+    with kgbias.open(None, progress=False) as study:
+        plain = study.import_file(frame)
+        assert study.import_file(frame.set_index(["group", "predicate"])).id == plain.id
+        counted = frame.groupby(["group", "predicate", "object"]).size()
+        assert study.import_file(counted.to_frame("count")).import_result.statements == 2
+
+
 def test_recorded_stereotypes_in_a_frame() -> None:
     from kgbias.evidence.stereotype_tables import read_stereotypes
     from kgbias.io.tables_in_memory import as_table_file
@@ -126,6 +135,7 @@ def test_recorded_stereotypes_in_a_frame() -> None:
         (pd.DataFrame({"group": []}), "the table has no rows"),
         ({"Bakers": [float("nan")]}, "a name in variants is empty"),
         ({"Bakers": [["x"]]}, "a name in variants is no text"),
+        ({"trade": {"Bakers": []}, "Men": ["Boys"]}, "trade is a dict and another value is none"),
         (pd.DataFrame({"group": ["a", ["b"]]}), "row 2: the group is no text"),
         (pd.DataFrame({"group": [float("nan"), "b"]}), "row 1: the group is empty"),
     ],
@@ -235,6 +245,15 @@ def measured(run: Any, scorer: Any) -> dict[str, tuple[float, str]]:
         (np.float32(0), (0.0, "neutral")),
         ("negative", (-1.0, "negative")),
         ({"positive": 0.7, "neutral": 0.2, "negative": 0.1}, (pytest.approx(0.6), "positive")),
+        ({"label": "Negative", "score": 0.9}, (-1.0, "negative")),  # as a pipeline gives one
+        (
+            [
+                {"label": "positive", "score": 0.7},
+                {"label": "neutral", "score": 0.2},
+                {"label": "negative", "score": 0.1},
+            ],
+            (pytest.approx(0.6), "positive"),
+        ),
         (kgbias.Judgement(0.25, "other", {}), (0.25, "other")),
         (None, None),
         (float("nan"), None),
@@ -271,6 +290,9 @@ def test_another_function_of_the_same_name_is_another_scorer(said: Any) -> None:
     ("scorer", "message"),
     [
         (lambda texts: [], "was given .* and returned 0 values"),
+        (lambda texts: 0.5, "returned a float: it has to be a function from a list"),
+        (lambda texts: "positive", "returned a str"),
+        (lambda texts: [{"positive": "much"} for _ in texts], "a number from -1 to 1"),
         (lambda texts: [7 for _ in texts], "a number from -1 to 1"),
         (lambda texts: [[1] for _ in texts], "a number from -1 to 1"),
         (lambda texts: ["odd" for _ in texts], "positive, neutral, negative"),

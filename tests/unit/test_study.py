@@ -3,6 +3,8 @@
 import math
 import pickle
 import re
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -97,6 +99,49 @@ def test_nothing_is_made_before_it_is_needed(tmp_path: Path, model: ScriptedMode
         assert path.exists() and [g.group for g in study.run().groups()] == ["Cats", "Dogs"]
     with pytest.raises(kgbias.StoreError, match="is closed"):
         study.runs()
+
+
+def test_what_belongs_to_a_closed_study_or_another_thread_says_so(tmp_path: Path) -> None:
+    said = [{"group": "Men", "predicate": "love", "object": "rain"}]
+    with kgbias.open(tmp_path / "a.db", progress=False) as study:
+        run = study.import_file(said)
+        review = run.review()
+        calls: list[Callable[[], Any]] = [study.runs, run.triples, review.answers, study.close]
+        refused = []
+
+        def call_all() -> None:
+            for call in calls:
+                with pytest.raises(kgbias.StoreError, match="opened in another thread") as error:
+                    call()
+                refused.append(error)
+
+        thread = threading.Thread(target=call_all)
+        thread.start()
+        thread.join()
+        assert len(refused) == len(calls) and study.runs()
+    for call in (
+        run.triples,
+        review.answers,
+        lambda: study.crawl(str, model_name="f", group="Men"),
+    ):
+        with pytest.raises(kgbias.StoreError, match="is closed"):
+            call()
+
+
+def test_a_path_begins_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    with kgbias.open("~/a.db", progress=False) as study:
+        run = study.import_file([{"group": "Men", "predicate": "love", "object": "rain"}])
+        run.export("~/out.csv")
+        assert (tmp_path / "out.csv").exists()
+        assert study.import_file(Path("~/out.csv")).triples()[0].object == "rain"
+
+
+def test_what_is_no_axes_is_refused(tmp_path: Path) -> None:
+    from kgbias.io.drawing import draw_estimates
+
+    with pytest.raises(kgbias.UsageError, match="`ax` takes one of matplotlib's axes, not a list"):
+        draw_estimates([("a", kgbias.Estimate(1.0, 0.0, 2.0, 3))], "x", [])
 
 
 @pytest.mark.parametrize("store", [5, ["k.db"], 1.5, b"k.db"])

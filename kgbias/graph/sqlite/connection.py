@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from kgbias.errors import StoreError
+from kgbias.errors import StoreError, other_thread_error
 
 _FETCH_ROWS = 1_000  # rows that iteration reads ahead
 MAX_BUSY_SECONDS = 60.0  # for which another program that writes is waited for
@@ -135,7 +135,13 @@ def translate_errors(path: str) -> Iterator[None]:
     the one that Ctrl-C causes into KeyboardInterrupt."""
     try:
         yield
-    except (sqlite3.ProgrammingError, sqlite3.InterfaceError, sqlite3.IntegrityError):
+    except sqlite3.ProgrammingError as error:
+        if "closed database" in str(error):
+            raise StoreError(f"the study {path} is closed") from error
+        if "created in a thread" in str(error):
+            raise other_thread_error(path) from error
+        raise
+    except (sqlite3.InterfaceError, sqlite3.IntegrityError):
         raise
     except UnicodeDecodeError as error:  # an error's message, or a name, is not text
         raise StoreError(_DAMAGED_MESSAGE.format(path=path, error="a text is not UTF-8")) from error

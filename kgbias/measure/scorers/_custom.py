@@ -2,10 +2,11 @@
 such a method `score`."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kgbias.errors import DataError, KgbiasError, UsageError, first_line
+from kgbias.io.text import type_with_article
 from kgbias.io.traces import use_caller_state
 from kgbias.measure.scorers._base import Judgement, class_judgement, probability_judgement
 from kgbias.measures import Measure, get_measure
@@ -16,7 +17,8 @@ CustomScore = Judgement | float | str | Mapping[str, float] | None
 ScoreFunction = Callable[[list[str]], Sequence[CustomScore]]
 ACCEPTED_FORMS = (
     "a function from a list of texts to as many numbers, labels, mappings of labels to "
-    "probabilities, or judgements (kgbias.Judgement); None is no judgement"
+    "probabilities, or judgements (kgbias.Judgement), or a pipeline that gives labels; None is no "
+    "judgement"
 )
 
 
@@ -58,15 +60,18 @@ class CustomScorer:
     def score(self, texts: Sequence[str]) -> list[Judgement | None]:
         try:
             with use_caller_state():
-                values = list(self._score(list(texts)))
+                returned: Any = self._score(list(texts))
+                is_one = isinstance(returned, str | Mapping) or not isinstance(returned, Iterable)
+                values = [] if is_one else list(returned)
         except KgbiasError:
             raise
         except Exception as error:  # anyone's function may raise anything
             raise DataError(f"the scorer {self.name} failed: {first_line(error)}") from error
-        if len(values) != len(texts):
+        if is_one or len(values) != len(texts):
+            what = type_with_article(returned) if is_one else f"{len(values)} values"
             raise DataError(
-                f"the scorer {self.name} was given {len(texts)} texts and returned {len(values)} "
-                f"values: it has to be {ACCEPTED_FORMS}"
+                f"the scorer {self.name} was given {len(texts)} texts and returned {what}: it has "
+                f"to be {ACCEPTED_FORMS}"
             )
         measure = get_measure(self.measure)
         return [self._to_judgement(measure, value) for value in values]
@@ -81,7 +86,14 @@ class CustomScorer:
         if isinstance(value_given, str):
             return self._judge_label(measure, value_given)
         if isinstance(value_given, Mapping):
+            if value_given.keys() == {"label", "score"}:  # a pipeline's, of the likeliest label
+                return self._to_judgement(measure, value_given["label"])
             return self._judge_probabilities(measure, value_given)
+        if isinstance(value_given, list) and all(isinstance(one, Mapping) for one in value_given):
+            # A pipeline's, of all labels.
+            return self._judge_probabilities(
+                measure, {one.get("label"): one.get("score") for one in value_given}
+            )
         try:
             value = float(value_given)
         except (TypeError, ValueError):
@@ -108,7 +120,10 @@ class CustomScorer:
     def _judge_probabilities(
         self, measure: Measure, given_probabilities: Mapping[str, Any]
     ) -> Judgement:
-        probabilities = {str(label).lower(): float(p) for label, p in given_probabilities.items()}
+        try:
+            probabilities = {str(name).lower(): float(p) for name, p in given_probabilities.items()}
+        except (TypeError, ValueError):
+            raise self._value_error(measure, given_probabilities) from None
         if measure.ends and set(measure.ends) <= probabilities.keys():
             return class_judgement(measure.name, probabilities)
         if measure.sides and measure.sides[0] in probabilities:
