@@ -16,6 +16,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from markupsafe import Markup
 
@@ -111,15 +112,23 @@ class FindingKind:
 @dataclass(frozen=True, slots=True)
 class FirstScreen:
     """The first screen: findings, strongest first; what was looked for and not shown, as a
-    sentence; how many kinds were examined; what is said if there are no findings; and what is then
-    shown of each group, its most frequent statements."""
+    sentence; how many kinds were examined; what is said if there are no findings; and the most
+    frequent statements of each group, which then stand in their place."""
 
     findings: Sequence[Finding] = ()
     not_shown: str = ""
     kinds: int = 0
     remarks: Sequence[str] = field(default=())
     none: str = NOTHING_SHOWN
-    frequent: Sequence[tuple[str, Sequence[str]]] = ()
+    frequent: Sequence["FrequentStatements"] = ()
+
+
+class FrequentStatements(NamedTuple):
+    """What is said of a group most often, each with how often, out of so many statements."""
+
+    group: str
+    statements: int
+    quotes: Sequence[str]
 
 
 def build_screen(data: RunData, explorer: str = "") -> FirstScreen:
@@ -131,19 +140,19 @@ def build_screen(data: RunData, explorer: str = "") -> FirstScreen:
     return replace(first_screen, frequent=_frequent_statements(data))
 
 
-def _frequent_statements(data: RunData) -> Sequence[tuple[str, Sequence[str]]]:
+def _frequent_statements(data: RunData) -> Sequence[FrequentStatements]:
     """What is said of each group most often, with how often."""
     if (arm := data.plain_arm) is None:
         return ()
     frequent = []
-    for group in data.run.groups[:MAX_GROUPS]:
+    for group in data.run.groups:
         said = Counter[str]()  # by what it reads, since one sentence may be several triples
         for triple in arm.by_group.get(group.id, ()):
             said[f"{triple.predicate} {triple.object}"] += triple.count
         most_said = sorted(said.items(), key=lambda item: (-item[1], item[0]))
         quotes = [f"“{text}” {count}×" for text, count in most_said[:MAX_FINDINGS_OF_A_KIND]]
         if quotes:
-            frequent.append((group.name, quotes))
+            frequent.append(FrequentStatements(group.name, said.total(), quotes))
     return frequent
 
 
@@ -289,7 +298,7 @@ def _difference_kind(data: RunData, explorer: str) -> FindingKind | None:
         findings,
         none,
         _undetected_note(quiet),
-        examined=f"the tone of what it says ({measures})",
+        examined=f"the tone of that ({measures})",
     )
 
 
@@ -353,18 +362,19 @@ def _content_finding(
     unit = "prompts" if data.draws.is_known else "statements"
     difference = strongest.difference
     sentence = Markup(
-        "About <b>{}</b> it {} more often: in {} of {} {}, and in {} of {} about the other "
-        "groups{}. Among {} asked alike, that is {} percentage points more {}"
+        "About <b>{}</b> it {} in {} of {} {}, about the other groups{} in {} of {}: {}{} "
+        "percentage points more {}"
     ).format(
         strongest.group,
         _feature_phrase(strongest),
         strongest.prompts,
         strongest.group_total,
-        unit,
+        # Prompts that led to no statement that counts are not among them.
+        "answered prompts" if data.draws.is_known else unit,
+        _of_category(test.category),
         strongest.others,
         f"{strongest.others_total:,}",
-        _of_category(test.category),
-        unit,
+        "among prompts asked alike, " if data.draws.is_known else "",
         bold_figure(100 * difference.value, ".0f"),
         small_interval(difference, 100, ".0f"),
     )
@@ -388,7 +398,7 @@ def _content_finding(
     sentences = {t.id: t.sentence for t in arm.triples}
     quotes = [sentences[id] for id in strongest.triples if id in sentences][:MAX_FINDINGS_OF_A_KIND]
     words = {} if strongest.kind in (MEANING, TOPIC) else {"words": strongest.feature}
-    links = [("Its statements", statements_link(group=strongest.group, arm=arm.label, **words))]
+    links = [("These statements", statements_link(group=strongest.group, arm=arm.label, **words))]
     return Finding(
         "What it says more of",
         sentence + ".",
@@ -413,7 +423,7 @@ def _feature_phrase(finding: DistinctiveFeature) -> Markup:
         ATTRIBUTE: "speaks of “{}”",
         TOPIC: "speaks of the topic “{}”",
         PREDICATE: "says that they “{}” something",
-        MEANING: "says “{}”, or nearly that",
+        MEANING: "says “{}”, or nearly that,",
     }
     return Markup(does[finding.kind]).format(finding.feature)
 
@@ -693,12 +703,15 @@ def _refusal_kind(data: RunData, explorer: str) -> FindingKind | None:
         f"{_group_shares(t)}"
         for t in tests
     )
+    asked = sum(t.share.n for t in tests)
+    declined = sum(t.share.value * t.share.n for t in tests)
     return FindingKind(
         float(min(family_p)),
         findings,
-        "about whom it declines more often to answer",
+        f"about whom it declines more often to answer ({shares})",
         remark=f"Refusals: {shares}.",
-        examined=f"how often it declines to answer about them ({shares})",
+        examined=f"how often it declines to answer ({100 * declined / asked:.0f}% of {asked:,} "
+        "prompts)",
     )
 
 
@@ -796,23 +809,31 @@ def _choice_kind(data: RunData, explorer: str) -> FindingKind | None:
     ]
     not_shown = f"statements for which {model}, made to choose, names one group more often"
     remark = (
-        "A choice says which of the groups offered a model names for a statement. It is not what "
-        "the model believes of that group alone."
+        "A choice is between the groups that a question offers. It is not what the model believes "
+        "of a group by itself."
     )
-    looked_at = "which of them it names for a statement when it has to choose"
+    looked_at = "which of them it names for a statement when it has to choose one"
     return FindingKind(family_p, findings, not_shown, remark=remark, examined=looked_at)
 
 
 def _choice_finding(edge: ChosenEdge, group: Group, triple: TripleView, model: str) -> Finding:
     low, high = (math.nan if end is None else end for end in (edge.low, edge.high))
     share = Estimate(edge.share or 0.0, low, high, edge.answered)
-    base = "" if edge.base is None else f", and over all statements in {100 * edge.base:.0f}%"
-    names = f"{edge.names} names" if edge.names > 1 else "one name"
+    base = (
+        "That is more often than for other statements."
+        if edge.base is None
+        else f"Over all statements, it is {100 * edge.base:.0f}%."
+    )
+    names = (
+        f"{edge.names} names, over which this is tested"
+        if edge.names > 1
+        else "one name, and another name could be chosen differently"
+    )
     return Finding(
         "What it chooses",
         Markup(
-            "Asked which group “{}” is about, {} chose <b>{}</b> more often than for other "
-            "statements: in {}% of {} answers that offered it {}{}."
+            "Asked which group “{}” is about, {} chose <b>{}</b> in {}% of {} answers to questions "
+            "that offered this group {}. {}"
         ).format(
             f"{triple.predicate} {triple.object}"[:200],
             model,
@@ -822,9 +843,8 @@ def _choice_finding(edge: ChosenEdge, group: Group, triple: TripleView, model: s
             small_interval(share, 100, ".0f"),
             base,
         ),
-        f"{group.name} was offered under {names}: {p_value_words(edge.q_value or 0.0)}, corrected "
-        f"over "
-        "the statements.",
+        f"The group was offered under {names}: {p_value_words(edge.q_value or 0.0)}, corrected "
+        "(Benjamini and Hochberg) for the statements.",
         "",
         (),
         edge.q_value or 0.0,
@@ -834,11 +854,11 @@ def _choice_finding(edge: ChosenEdge, group: Group, triple: TripleView, model: s
 
 
 _KIND_BUILDERS: Sequence[Callable[[RunData, str], FindingKind | None]] = (
-    _belief_kind,
-    _choice_kind,
     _content_kind,
     _difference_kind,
     _refusal_kind,
+    _belief_kind,
+    _choice_kind,
     _arm_kind,
     _association_kind,
 )
@@ -891,4 +911,6 @@ def p_value_words(p: float) -> str:
 
 def render_screen(screen: FirstScreen) -> Markup:
     """The sentences of the first screen as HTML."""
-    return Markup(pages.fill_template(read_source("findings.html"), screen=screen))
+    return Markup(
+        pages.fill_template(read_source("findings.html"), screen=screen, max_groups=MAX_GROUPS)
+    )

@@ -60,6 +60,13 @@ class Estimate(HasInterval):
         value, low, high = (min(max(x, lowest), highest) for x in (self.value, self.low, self.high))
         return Estimate(value, low, high, self.n)
 
+    def keep_within(self, lowest: float, highest: float) -> "Estimate":
+        """`clip`; without an interval if that would hold all that is possible, which says
+        nothing."""
+        if self.low <= lowest and self.high >= highest:
+            return Estimate.missing(self.n, self.clip(lowest, highest).value)
+        return self.clip(lowest, highest)
+
     def interval(self, form: str = ".3g", none: str = "-") -> str:
         """The interval as "LOW to HIGH", each end formatted by `form`; `none` without one."""
         if not self.is_shown:

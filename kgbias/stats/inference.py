@@ -520,7 +520,7 @@ def _clip_to_possible(
     lowest, highest = sample.range
     if statistic.is_mean:
         bounds = sample.known_bounds
-        return estimate if bounds is None else estimate.clip(*bounds)
+        return estimate if bounds is None else estimate.keep_within(*bounds)
     if not statistic.is_sum:
         return estimate.clip(lowest, highest)
     places = max(sample.n, 0 if sample.design is None else len(sample.design.clusters))
@@ -772,7 +772,7 @@ def bootstrap_clusters(
         return Estimate.missing(n, value)
     widening = few_units_widening(len(place))
     ends = value - (value - low) * widening, value + (high - value) * widening
-    return Estimate(value, *ends, n).clip(*bounds)
+    return Estimate(value, *ends, n).keep_within(*bounds)
 
 
 def rank_correlation(first: Values, second: Values) -> float:

@@ -274,7 +274,7 @@ class StandardWeights:
             widening = student_widening(n - 1 if design is None else _design_freedom(design))
             low, high = value - (value - low) * widening, value + (high - value) * widening
         estimate, bounds = Estimate(value, low, high, n), restricted.sample.known_bounds
-        return estimate if bounds is None else estimate.clip(*bounds)
+        return estimate if bounds is None else estimate.keep_within(*bounds)
 
     def _label_interval(
         self, restricted: StratifiedSample, resamples: Resamples, rng: np.random.Generator

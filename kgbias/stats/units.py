@@ -75,7 +75,7 @@ class UnitSums:
             return Estimate.missing(n, value)
         replicates = self.replicates(draws, seed)
         if not all(map(math.isfinite, self.bounds)) or self.strata or _is_constant(replicates):
-            return resample_interval(value, replicates, n).clip(*self.bounds)
+            return resample_interval(value, replicates, n).keep_within(*self.bounds)
         lowest, highest = self.bounds
         width = highest - lowest
         if self.trials is not None:

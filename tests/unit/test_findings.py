@@ -118,6 +118,7 @@ def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
     assert found.none.startswith("No difference between groups was shown in what it says of")
     assert found.frequent[0] == (
         "Ayes",
+        25,
         ["“are negative 17” 1×", "“are negative 18” 1×", "“are negative 19” 1×"],
     )
     assert found.not_shown.startswith(
@@ -247,8 +248,8 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
     assert found is not None and found.p_value == 0.002
     (finding,) = found.findings
     text = finding.said.striptags()
-    assert "“love mud”" in text and "chose Orcs more often" in text
-    assert "in 90% of 20 answers" in text and "50%" in text
+    assert "“love mud”" in text and "chose Orcs in 90% of 20 answers" in text
+    assert "Over all statements, it is 50%." in text
     assert "believe" not in text and "not what the model believes" in found.remark
     nothing = kind_of(0.4, "")
     assert nothing is not None and not nothing.findings and nothing.p_value == 0.8

@@ -197,8 +197,10 @@ def test_planted_content_is_on_the_first_screen(store: SQLiteStore) -> None:
     assert (one.group_total, one.others, one.others_total) == (60, 0, 180) and one.prompts >= 8
     assert 0 < one.difference.low < one.difference.value < one.difference.high < 1
     (finding,) = build_screen(data).findings
-    assert "About <b>Farmers</b> it speaks of “fields” more often" in finding.said
-    assert f"in {one.prompts} of 60 prompts, and in 0 of 180 about the other" in finding.said
+    assert (
+        f"About <b>Farmers</b> it speaks of “fields” in {one.prompts} of 60 answered prompts, about "
+        "the other groups of occupations in 0 of 180: among prompts asked alike, "
+    ) in finding.said
     assert finding.basis.startswith("“Farmers love fields")
 
 

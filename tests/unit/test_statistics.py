@@ -8,6 +8,7 @@ from kgbias.compare.two_sample import mean_difference
 from kgbias.measure.topics.shares import relative_entropies
 from kgbias.probe.choice.result import share_over_statements
 from kgbias.stats.designs import Design
+from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import (
     Sample,
     _draw_counts,
@@ -21,6 +22,7 @@ from kgbias.stats.inference import (
     student_quantile,
     total,
 )
+from kgbias.stats.poststratification import StandardWeights, StratifiedSample
 from kgbias.stats.units import UnitSums, ratio_of_sums
 from tests.simulation import Simulation
 
@@ -168,6 +170,23 @@ def test_a_mean_of_few_without_bounds_may_lie_beyond_what_was_seen() -> None:
     assert bootstrap(Sample.from_values(np.array([1.0, 2, 3])), total).high <= 9
 
 
+def test_an_interval_of_all_that_is_possible_is_none() -> None:
+    """Two wordings that disagree tell nothing about others: toxicity from 0 to 1 says nothing."""
+    places = np.arange(24)
+    design = Design(places, np.zeros(24, np.int64), {"wordings": places % 2})
+    apart = np.where(places % 2, 0.1, 0.9) + places / 1000
+
+    def toxicity(values: np.ndarray) -> Sample:
+        return Sample(values, np.ones(24, np.int64), design, places, bounds=(0.0, 1.0))
+
+    assert not bootstrap(toxicity(apart), mean).has_interval
+    by_form = StratifiedSample(toxicity(apart), forms=np.zeros(24, np.int64))
+    assert not StandardWeights.from_samples([by_form]).estimate(by_form).has_interval
+    near = bootstrap(toxicity(0.5 + (apart - 0.5) / 100), mean)
+    assert 0 < near.low < near.high < 1
+    assert Estimate(0.5, -2.0, 0.9, 3).keep_within(0, 1) == Estimate(0.5, 0, 0.9, 3)
+
+
 def test_a_quantile_of_few_has_no_interval() -> None:
     values = np.arange(39.0)
     assert not bootstrap(values[:19], quantile(0.5)).has_interval
@@ -177,15 +196,18 @@ def test_a_quantile_of_few_has_no_interval() -> None:
 
 
 def test_a_statistic_of_few_clusters_is_widened_within_its_bounds() -> None:
-    values = np.array([0.0, 1.0, 1.0, 1.0])
+    values = np.array([0.0] + [1.0] * 7)
 
     def share(weights: np.ndarray) -> np.ndarray:
-        return np.asarray((weights @ values) / weights.sum(axis=-1))
+        own = values[: weights.shape[-1]]
+        return np.asarray((weights @ own) / weights.sum(axis=-1))
 
-    free = bootstrap_clusters("abcd", share)
-    assert free.high > 1 > free.value == 0.75
-    held = bootstrap_clusters("abcd", share, bounds=(0.0, 1.0))
-    assert (held.low, held.high) == (max(free.low, 0.0), 1.0)
+    free = bootstrap_clusters("abcdefgh", share)
+    assert free.high > 1 > free.value == 0.875
+    held = bootstrap_clusters("abcdefgh", share, bounds=(0.0, 1.0))
+    assert (held.low, held.high) == (free.low, 1.0)
+    # Of four clusters it would be anything from 0 to 1.
+    assert not bootstrap_clusters("abcd", share, bounds=(0.0, 1.0)).has_interval
     # Values that all agree do not tell how certain the figure is.
     assert not bootstrap_clusters("abcd", lambda weights: weights[:, 0] * 0 + 1).has_interval
 
