@@ -25,13 +25,14 @@ from kgbias.compare.two_sample import mean_difference
 from kgbias.evidence.recorded_agreement import _figure_by_attribute
 from kgbias.evidence.stereotype_matching import _estimate_share
 from kgbias.graph.types import Group
+from kgbias.io.stereoset_file import StereoSetExample
 from kgbias.measure.rater_agreement import krippendorff_alpha
 from kgbias.measure.scorer_agreement import cohens_kappa, correlation_estimate
 from kgbias.measure.topics.shares import GroupShares, kl_divergence, relative_entropies
+from kgbias.methods.benchmarks.bbq import _FIGURE_FUNCTIONS
+from kgbias.methods.benchmarks.stereoset import _domain_figures
 from kgbias.methods.profiles.words import _intervals
 from kgbias.methods.rag.metrics import mean_over_records, retest_agreement
-from kgbias.probe.benchmarks.bbq import _FIGURE_FUNCTIONS
-from kgbias.probe.benchmarks.stereoset import StereoSetExample, _domain_figures
 from kgbias.probe.choice.result import share_over_statements
 from kgbias.probe.run_probes import contrast_intervals, contrast_values
 from kgbias.probe.sofa import category_bias

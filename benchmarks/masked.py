@@ -202,8 +202,8 @@ def filled_words(data: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def compare(shape: str, groups: int, repeats: int) -> dict[str, Any]:
+    from kgbias.methods.benchmarks.stereoset import read_stereoset
     from kgbias.models.score.load import open_scorer
-    from kgbias.probe.benchmarks import read_stereoset
 
     identities, statements = parts(GROUPS)[:groups], parts(STATEMENTS)
     with TemporaryDirectory() as place:

@@ -49,15 +49,11 @@ if TYPE_CHECKING:
     from kgbias.models import open_model as open_model
     from kgbias.models.in_memory import in_memory as in_memory
     from kgbias.models.score.load import open_scorer as open_scorer
-    from kgbias.probe import bbq as bbq
-    from kgbias.probe import crows_pairs as crows_pairs
     from kgbias.probe import flag_apx as flag_apx
     from kgbias.probe import gather_sets as gather_sets
     from kgbias.probe import probe_apx as probe_apx
     from kgbias.probe import probe_sets as probe_sets
-    from kgbias.probe import stereoset as stereoset
     from kgbias.probe import surprisals as surprisals
-    from kgbias.probe import winogender as winogender
     from kgbias.stats.estimate import Estimate as Estimate
     from kgbias.study.model_tests import build_sofa as build_sofa
     from kgbias.study.plan import Plan as Plan
@@ -97,15 +93,11 @@ _PUBLIC = {
     "kgbias.models.in_memory": ("in_memory",),
     "kgbias.models.score.load": ("open_scorer",),
     "kgbias.probe": (
-        "bbq",
-        "crows_pairs",
         "flag_apx",
         "gather_sets",
         "probe_apx",
         "probe_sets",
-        "stereoset",
         "surprisals",
-        "winogender",
     ),
     "kgbias.study.plan": ("Plan", "read_plan"),
     "kgbias.study.records": ("Figure",),

@@ -13,7 +13,7 @@ from kgbias.crawl import seeds
 from kgbias.crawl.configure import Groups
 from kgbias.evidence import stereotype_tables
 from kgbias.ingest import statement_table as ingest
-from kgbias.io import tables_in_memory
+from kgbias.io import stereoset_file, tables_in_memory
 from kgbias.io.published_sets import PUBLISHED_SETS
 from kgbias.io.tables import TableFormat
 from kgbias.measure import labelled_sets
@@ -21,12 +21,12 @@ from kgbias.measure.configure import MeasureOptions
 from kgbias.measure.scorers import _custom as own_scorers
 from kgbias.measure.scorers import _scores_file as scores
 from kgbias.methods import iter_calls
+from kgbias.methods.benchmarks import bbq, crows, winogender
 from kgbias.methods.pairs import config as pairs
 from kgbias.methods.rag import preference as wikieval
 from kgbias.methods.stories import config as stories
 from kgbias.models import in_memory, vectors
 from kgbias.probe import build, sets
-from kgbias.probe.benchmarks import bbq, crows, stereoset, winogender
 
 # What is handed over, how its types begin, and the words of its reader for what it takes.
 KINDS = (
@@ -54,7 +54,7 @@ KINDS = (
     ("association tests", ("Tests",), test_sets.FORMS),
     ("word vectors", ("WordVectors",), vectors.FORMS),
 )
-NOT_THESE = {("study.benchmark", "opening")}  # a dict of options
+NOT_THESE = {("benchmarks.run_benchmarks", "opening")}  # a dict of options
 WORD_SETS = TableFormat(
     "word sets: `associate --tests-file`", other_forms="TOML, or sent-bias's JSON"
 )
@@ -73,7 +73,7 @@ DOORS: tuple[TableFormat, ...] = (
     pairs.REQUESTS_DOOR,
     build.DOOR,
     crows.DOOR,
-    stereoset.DOOR,
+    stereoset_file.DOOR,
     bbq.DOOR,
     winogender.DOOR,
     wikieval.PAIR_TABLE,

@@ -32,19 +32,15 @@ from kgbias.compare.sofa import measure_rank_agreements
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.graph.profiles import labels_of
+from kgbias.io.stereoset_file import LABELS, PARTS, StereoSetExample, read_examples
+from kgbias.methods.benchmarks.bbq import CONDITIONS, read_bbq
+from kgbias.methods.benchmarks.crows import read_crows_pairs
+from kgbias.methods.benchmarks.stereoset import StereoSet
+from kgbias.methods.benchmarks.winogender import read_winogender
 from kgbias.methods.profiles import list_profiles
 from kgbias.methods.profiles.analysis import LABEL_KINDS, encode
 from kgbias.methods.profiles.classify import random_splits, run_trials
 from kgbias.models.vectors import load_vectors
-from kgbias.probe.benchmarks import read_bbq, read_crows_pairs, read_winogender
-from kgbias.probe.benchmarks.bbq import CONDITIONS
-from kgbias.probe.benchmarks.stereoset import (
-    LABELS,
-    PARTS,
-    StereoSet,
-    StereoSetExample,
-    read_examples,
-)
 from kgbias.probe.names import flag_apx
 from kgbias.probe.sets import TEMPLATES, read_descriptors, read_identities, read_labels, read_names
 from kgbias.study.model_tests import read_benchmarks

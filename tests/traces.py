@@ -36,7 +36,11 @@ LEFT_OUT = {
     "Study.working": "a context, in which others are called",
     "Study.describe_probes": "embeds and clusters: half a minute of imports",
     "Run.rename_topic": "the same, for its topics",
-    "Study.benchmark": "probes, as the methods here do",
+    "benchmarks.run_benchmarks": "probes, as the methods here do",
+    **dict.fromkeys(
+        (f"benchmarks.score_{name}" for name in ("bbq", "crows_pairs", "stereoset", "winogender")),
+        "a scorer and a published file",
+    ),
 }
 REFERENCE = "reference"
 PEOPLES = ["Velmari people", "Orunthi people"]
@@ -147,7 +151,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
     probes: Any = {"probes": 300, "statements": ["wear amber scarves"]}
 
     import kgbias
-    from kgbias.methods import attribution, pairs, profiles, rag, stories
+    from kgbias.methods import attribution, benchmarks, pairs, profiles, rag, stories
     from kgbias.methods.rag.metrics import AnswerRecord
 
     names = [{"name": n, "group": g} for n, g in (("Ann", "a"), ("Bob", "b"), ("Eve", "a"))]
@@ -271,8 +275,8 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         ),
         "Study.flag_apx": lambda: study.flag_apx(folder / "apx.csv"),
         "Study.flags": lambda: study.flags(),
-        "Study.benchmark_cost": lambda: study.benchmark_cost(
-            REFERENCE, statements=["love rain"], identities=PEOPLES
+        "benchmarks.estimate_cost": lambda: benchmarks.estimate_cost(
+            study, REFERENCE, statements=["love rain"], identities=PEOPLES
         ),
         "Study.price_scorers": lambda: study.price_scorers(),
         "Study.scorers": lambda: study.scorers(),

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from kgbias.cli.commands import find_parts, import_part
 from kgbias.cli.settings import (
     Setting,
     check_set_values,
@@ -15,7 +16,7 @@ from kgbias.cli.settings import (
     command_settings,
     describe_takers,
 )
-from kgbias.errors import KgbiasError, UsageError, nearest
+from kgbias.errors import KgbiasError, PluginError, UsageError, nearest
 from kgbias.io.wording import in_commands
 from kgbias.parameters import ParameterError
 
@@ -130,8 +131,9 @@ def _needs_model_alone(command: click.Command) -> bool:
 
 
 class CommandGroup(click.Group):
-    """A command with several parts, in the order of their definition. `run` is the default part,
-    called when the line begins with an option, or with an argument that `run` takes."""
+    """A command with several parts, in the order of their definition, and then those that methods
+    and other packages add (`kgbias.cli.commands.COMMAND_PARTS`). `run` is the default part, called
+    when the line begins with an option, or with an argument that `run` takes."""
 
     command_class = Command
 
@@ -140,7 +142,25 @@ class CommandGroup(click.Group):
         self.examples = examples
 
     def list_commands(self, context: click.Context) -> list[str]:
-        return list(self.commands)
+        """The parts that can be used."""
+        added = [name for name in self._added_parts() if self._find_added(name) is not None]
+        return [*self.commands, *added]
+
+    def get_command(self, context: click.Context, name: str) -> click.Command | None:
+        if name in self.commands or name not in self._added_parts():
+            return super().get_command(context, name)
+        command: click.Command = import_part(self.name or "", name)
+        return command
+
+    def _added_parts(self) -> list[str]:
+        return [name for name in find_parts(self.name or "") if name not in self.commands]
+
+    def _find_added(self, name: str) -> click.Command | None:
+        """An added part; None for one that cannot be used."""
+        try:
+            return import_part(self.name or "", name)  # type: ignore[no-any-return]
+        except PluginError:
+            return None
 
     def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_help_text(context, formatter)
@@ -156,22 +176,23 @@ class CommandGroup(click.Group):
     def parse_args(self, context: click.Context, args: list[str]) -> list[str]:
         run_command = self.commands.get("run")
         first_word = args[0] if args else ""
+        parts = [*self.commands, *self._added_parts()]
         if (
             run_command is not None
-            and first_word not in (*self.commands, *context.help_option_names)
+            and first_word not in (*parts, *context.help_option_names)
             and (
                 first_word.startswith("-")
                 or (args and _needs_model_alone(run_command))
                 or any(isinstance(p, click.Argument) for p in run_command.params)
             )
         ):
-            self._check_part(context, first_word)
+            self._check_part(context, first_word, parts)
             args = ["run", *args]
         return super().parse_args(context, args)
 
-    def _check_part(self, context: click.Context, first_word: str) -> None:
+    def _check_part(self, context: click.Context, first_word: str, parts: list[str]) -> None:
         """Raise UsageError for the name of a run that is most probably a misspelt part."""
-        if nearest_part := nearest(first_word, self.commands, 0.8):
+        if nearest_part := nearest(first_word, parts, 0.8):
             thing = "model" if _needs_model_alone(self.commands["run"]) else "run"
             raise UsageError(
                 f"no part {first_word!r} of {context.command_path} (did you mean "

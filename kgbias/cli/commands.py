@@ -1,5 +1,6 @@
 """The commands of `kgbias`, by name: those of the core, and those that methods and other packages
-add by an entry point in the group "kgbias.commands".
+add by an entry point in the group "kgbias.commands"; and parts that they add to a command of
+several parts, in the group "kgbias.parts".
 """
 
 from dataclasses import dataclass
@@ -43,7 +44,6 @@ _SECTIONS = {
     },
     _METHODS: {
         "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
-        "benchmark": "Compare models on bias benchmarks.",
         "known": "Compare what a run says with recorded stereotypes.",
         "label": "Label statements by hand, to correct figures.",
         "probe": "Ask which group a model finds likeliest (SoFa, APX).",
@@ -128,6 +128,40 @@ COMMANDS: PluginTable[CommandEntry] = PluginTable(
     path_fields=("function",),
 )
 """Every command, by name."""
+
+
+@dataclass(frozen=True, slots=True)
+class CommandPart:
+    """A part of a command of the core, such as `probe`, that is imported when it is called.
+
+    Attributes:
+        function: where the click command is, as "module:name".
+    """
+
+    function: str
+
+
+COMMAND_PARTS: PluginTable[CommandPart] = PluginTable(
+    "part", CommandPart, {}, path_fields=("function",)
+)
+"""The parts that methods and other packages add, by the command's name and their own:
+"probe.NAME"."""
+
+
+def find_parts(command: str) -> list[str]:
+    """The names of the parts that are added to a command."""
+    return [
+        part
+        for name in COMMAND_PARTS
+        for of, _, part in [name.partition(".")]
+        if of == command and part
+    ]
+
+
+def import_part(command: str, part: str) -> Any:
+    """The click command of an added part, imported now. Raises PluginError if it cannot be used."""
+    name = f"{command}.{part}"
+    return COMMAND_PARTS.import_part(name, COMMAND_PARTS[name].function)
 
 
 def import_command(name: str) -> Any:

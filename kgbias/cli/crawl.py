@@ -15,7 +15,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import COMMA_LIST, Command, SectionOption
-from kgbias.cli.commands import COMMANDS
+from kgbias.cli.commands import COMMAND_PARTS, COMMANDS
 from kgbias.cli.options import (
     ASKING_SECTION,
     CATEGORY_NAMES,
@@ -488,7 +488,7 @@ def _print_model_kinds(kinds: "kgbias.Rows[ModelKind]") -> None:
 def plugins() -> Output:
     """List what installed packages add (measures, kinds of models, formats, prompt packs and
     commands) and what is wrong with any of it. Imports these packages."""
-    plugins_found = [*kgbias.plugins(), *COMMANDS.list_plugins()]
+    plugins_found = [*kgbias.plugins(), *COMMANDS.list_plugins(), *COMMAND_PARTS.list_plugins()]
     return Output(plugins_found, lambda: _print_plugins(plugins_found))
 
 

@@ -2,7 +2,8 @@
 
 `probe RUN` means `probe run RUN`.
 
-To add a part of `kgbias probe`, add a command to its group here.
+To add a part of `kgbias probe`, add a command to its group here; a method's part is an entry point
+of the group "kgbias.parts".
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -37,7 +38,6 @@ from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet
-from kgbias.graph.store import open_store
 from kgbias.io.columns import Column
 from kgbias.io.progress import show_progress
 from kgbias.io.text import shorten
@@ -47,7 +47,7 @@ from kgbias.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from kgbias.compare.sofa import SofaComparison
-    from kgbias.probe import ApxFlags, PairFigures, RunProbes, SetProbes, TextSurprisals
+    from kgbias.probe import ApxFlags, RunProbes, SetProbes, TextSurprisals
     from kgbias.probe.choice import CategoryChoices, ChoicePrice, RunChoices
 
 
@@ -472,92 +472,6 @@ def apx(
             model_options = drop_unset(names=names, descriptors=descriptors, **options)
             result = kgbias.probe_apx(scorer, **axes, **model_options, progress=progress)
     return Output(result, lambda: print_apx(result))
-
-
-_OPTIONS_BY_BENCHMARK = {
-    "stereoset": ["convention", "as_published", "seed"],
-    "crows_pairs": ["convention"],
-    "bbq": ["seed"],
-    "winogender": ["seed"],
-}
-
-
-@probe.command(
-    short_help="Score StereoSet, CrowS-Pairs, BBQ or Winogender.",
-    examples=("kgbias probe pairs --stereoset dev.json --model smollm2",),
-)
-@click.option("--stereoset", type=FILE_TYPE, help="Score this StereoSet file (JSON).")
-@click.option("--crows-pairs", type=FILE_TYPE, help="Score this CrowS-Pairs file (CSV).")
-@click.option(
-    "--bbq",
-    type=FILE_TYPE,
-    multiple=True,
-    help="Score this BBQ file (JSON lines; repeat for more, and for additional_metadata.csv).",
-)
-@click.option("--winogender", type=FILE_TYPE, help="Score Winogender's all_sentences.tsv.")
-@setting(
-    "convention",
-    type=click.Choice(["original", "bias-bench"]),
-    help="Score as the authors' code does, or as bias-bench (default: original). They differ only "
-    "for CrowS-Pairs.",
-)
-@click.option(
-    "--as-published",
-    is_flag=True,
-    help="StereoSet, of a causal model: give the token before a sentence to its first token alone, "
-    "as the authors' code and bias-bench do (default: to all).",
-)
-@click.option(
-    "--store",
-    "store_url",
-    metavar="PATH-or-URL",
-    help="Keep the items' scores in this store, and reuse those already there.",
-)
-@scorer_options
-@workers_settings
-@settings("seed")
-@json_option
-def pairs(store_url: str | None, **options: Any) -> Output:
-    """Score a benchmark of sentences from your own copy of its file."""
-    files = {name: options.pop(name) for name in _OPTIONS_BY_BENCHMARK}
-    files_given = [name for name, value in files.items() if value]
-    if len(files_given) != 1:
-        raise UsageError(
-            "give one file: --stereoset FILE, --crows-pairs FILE, --bbq FILE or --winogender FILE"
-        )
-    name = files_given[0]
-    convention_options = {
-        "convention": options["convention"],
-        "as_published": options["as_published"] or None,
-    }
-    check_applies(drop_unset(**convention_options), _OPTIONS_BY_BENCHMARK, files_given)
-    if not options["as_published"]:
-        options.pop("as_published")
-    if "seed" not in _OPTIONS_BY_BENCHMARK[name]:
-        options = drop_shared(options, ["seed"])
-    score = getattr(kgbias, name)
-    with ExitStack() as stack, open_named_scorer(options) as (scorer, progress):
-        if store_url is not None:
-            options["store"] = stack.enter_context(open_store(store_url, notify=progress.note))
-        result = score(scorer, files[name], **drop_unset(**options), progress=progress)
-    return Output(result, lambda: _print_pairs(result))
-
-
-def _print_pairs(result: "PairFigures") -> None:
-    show.print_table(
-        ("", "", "", ""),
-        (
-            (
-                figure.domain,
-                figure.figure,
-                format_estimate(figure.estimate),
-                f"n {figure.estimate.n}",
-            )
-            for figure in result.figures
-        ),
-    )
-    for remark in result.remarks:
-        show.say(remark)
 
 
 @probe.command(

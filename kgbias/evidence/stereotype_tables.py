@@ -23,8 +23,8 @@ from kgbias.graph.stereotypes import StereotypeTable
 from kgbias.ids import normalise
 from kgbias.io.files import sha256_of
 from kgbias.io.published_sets import identify_columns
+from kgbias.io.stereoset_file import is_stereoset, read_examples
 from kgbias.io.tables import TableFormat, is_missing, parse_literal, parse_number, read_table
-from kgbias.probe.benchmarks.stereoset import is_stereoset, read_examples
 
 SEEGULL = "seegull"
 _LICENSE = "CC BY 4.0"  # SeeGULL's

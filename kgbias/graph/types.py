@@ -50,7 +50,7 @@ class BenchmarkItem:
 
 @dataclass(frozen=True, slots=True)
 class ItemScore:
-    """READ_BY: an item under one model (`kgbias.probe.benchmarks`)."""
+    """READ_BY: an item under one model (`kgbias.methods.benchmarks`)."""
 
     item: BenchmarkItem
     scores: Annotated[tuple[float, ...], "of its candidates, which the benchmark defines"]

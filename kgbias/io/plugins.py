@@ -40,8 +40,8 @@ class Plugin:
     """An entry that another package adds.
 
     Attributes:
-        adds: what it is: "measure", "model", "export", "pack", "import", "exhibit" or
-            "command".
+        adds: what it is: "measure", "model", "export", "pack", "import", "exhibit",
+            "command" ...
         name: the entry's name.
         package: the package that adds it, with its version.
         problem: why it cannot be used; "" if it can.

@@ -6,18 +6,14 @@ result that knows its JSON (`as_dict`):
 - `probe_run`: the statements of a run's graph, written back to it.
 - `probe_sets`: any groups before any statements (`gather_sets` reads them); for large jobs.
 - `probe_apx`: names x descriptors x templates; `flag_apx` reads a table from elsewhere.
-- `stereoset`, `crows_pairs`, `bbq`, `winogender`: benchmarks, from the user's copy of the file.
 - `kgbias.probe.choice`: which group a statement is about, for models without log-probabilities.
 - `surprisals`: the surprisal of each token of a text.
 """
 
-from kgbias.probe.benchmark_figures import bbq, crows_pairs, stereoset, winogender
 from kgbias.probe.names import flag_apx, probe_apx
 from kgbias.probe.result import (
     ApxFlags,
-    BenchmarkFigure,
     CategoryProbes,
-    PairFigures,
     ProbeAgreement,
     RunProbes,
     ScorerInfo,
@@ -32,10 +28,8 @@ from kgbias.probe.sofa import CategoryBias, SofaBias
 
 __all__ = [
     "ApxFlags",
-    "BenchmarkFigure",
     "CategoryBias",
     "CategoryProbes",
-    "PairFigures",
     "ProbeAgreement",
     "RunProbes",
     "ScorerInfo",
@@ -43,14 +37,10 @@ __all__ = [
     "SofaBias",
     "Statement",
     "TextSurprisals",
-    "bbq",
-    "crows_pairs",
     "flag_apx",
     "gather_sets",
     "probe_apx",
     "probe_run",
     "probe_sets",
-    "stereoset",
     "surprisals",
-    "winogender",
 ]

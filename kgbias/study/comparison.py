@@ -7,40 +7,31 @@ Runs of different kinds are compared rightly, or refused in one line
 import math
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 from urllib.parse import quote
 
-from kgbias.errors import DataError, UsageError, no_such
+from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Run as Record
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
-from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 from kgbias.io.text import format_p_value
 from kgbias.io.wording import how
-from kgbias.parallel import LOCAL_EXECUTOR, Executor, open_executor
 from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.context import Context, StudyPart
-from kgbias.study.opening import ScorerOptions, as_models, open_spread_scorer
 from kgbias.study.records import PAIR_COLUMNS, corrected_columns
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
-    from kgbias.benchmark import BenchmarkCost, BenchmarkOutcome, Board
     from kgbias.compare.families import GroupTest
     from kgbias.compare.model_contrasts import ModelContrast, ModelRanking, ModelSamples
     from kgbias.compare.run_pairs import RunComparison
-    from kgbias.io.progress import Progress
-    from kgbias.models.score.distributed import AnyScorer
-    from kgbias.probe.benchmarks import Benchmark, Sofa
-    from kgbias.study.opening import Models
 
 _CONTRAST_COLUMNS = (
     Column("measure"),
@@ -126,23 +117,6 @@ class Contrasts(Result):
     def as_rows(self) -> Rows["ModelContrast"]:
         """The tests."""
         return self.tests
-
-
-class BenchmarkOptions(TypedDict, total=False):
-    """The benchmarks of a call; see `Study.benchmark`."""
-
-    run: "str | Run | None"
-    identities: Texts | None
-    statements: Texts | None
-    apx: bool
-    names: Table | None
-    descriptors: Table | None
-    stereoset: Table | None
-    crows_pairs: Table | None
-    convention: str | None
-    as_published: bool
-    bbq: PathLike | Sequence[PathLike]
-    winogender: Table | None
 
 
 class StudyComparison(StudyPart):
@@ -266,129 +240,6 @@ class StudyComparison(StudyPart):
         if not probes:
             tests = _correct_by_labels(stored_runs, tests, Selection(**selection))
         return Contrasts.of(tests, rankings)
-
-    def benchmark(
-        self,
-        models: "Models",
-        *,
-        output: PathLike | None = None,
-        tables: PathLike | None = None,
-        correction: str = "holm",
-        seed: int = 0,
-        opening: ScorerOptions | None = None,
-        executor: str = LOCAL_EXECUTOR,
-        processes: int | None = None,
-        **benchmarks: Unpack[BenchmarkOptions],
-    ) -> "Board":
-        """Score models on bias benchmarks, and compare them: figures with intervals, ranks with
-        their probabilities, paired tests over the same items as one family, and whether the
-        benchmarks agree. Item scores are kept in the store: repeat the call to compute what is
-        missing. If the store has measured crawls of two or more of the models, the measures of the
-        newest crawl of each are compared too.
-
-        Args:
-            models: specs, or models in memory (`kgbias.in_memory`).
-            output: an HTML file for the page.
-            tables: a folder for the tables as CSV and LaTeX, and for the results as records for
-                Every Eval Ever and the Hugging Face hub.
-            correction: the correction of p-values over all tests: "holm" or "bh".
-            seed: the random seed of intervals and permutations (a SoFa score already in the store
-                keeps its interval).
-            opening: how to open the models, as for `kgbias.open_scorer`.
-            executor: where the models run, as for `Run.probe`.
-            processes: the number of processes on this machine, as for `Run.probe`.
-            benchmarks: `run` (SoFa: the groups and statements of a run), `statements` (SoFa: a
-                file, or a list) with `identities` ("sofa", or a file); `apx` (True; or its `names`
-                and `descriptors`: each "globalbias", or a file); your copies of `stereoset`
-                (`as_published` scores it under causal models as the published codes do),
-                `crows_pairs` (scored by `convention`, "original" or "bias-bench"), `bbq` (its
-                files) and `winogender`.
-
-        Raises:
-            UsageError: no benchmark, a model named twice, or nothing that could be scored.
-            DataError: a file is not in its format.
-        """
-        from kgbias.benchmark import build_board
-
-        specs = _check_specs(models)
-        tasks = _read_tasks(self._context, benchmarks)
-        outcomes, left_out = [], []
-        with (
-            self.working() as progress,
-            open_executor(executor, progress, processes) as workers,
-        ):
-            for spec in specs if tasks else ():
-                with _open_scorer(self._context, spec, opening or {}, progress, workers) as scorer:
-                    model_info = self._context.apply_display_name(scorer).info
-                    for task in tasks:
-                        try:
-                            outcomes.append(_run_task(self._context, task, scorer, seed, progress))
-                        except (UsageError, DataError) as error:
-                            reason = str(error).replace(model_info.name, model_info.title)
-                            left_out.append(f"{task.title} of {model_info.title}: {reason}")
-                            progress.note(f"left out: {left_out[-1]}")
-            crawled = _crawl_subjects(self._context, specs)
-            if len(crawled) == 1 and len(specs) > 1:
-                left_out.append(
-                    f"the measures of crawls: the store has a measured crawl of only one of these "
-                    f"models, {crawled[0][0]}"
-                )
-            if not outcomes and len(crawled) < 2:
-                raise UsageError(
-                    _NO_BENCHMARK if not tasks else f"nothing was scored: {left_out[0]}"
-                )
-            result = build_board(
-                outcomes, crawled, correction=correction, seed=seed, left_out=left_out
-            )
-            if output is not None:
-                from kgbias.report.benchmark import write_benchmark
-
-                write_benchmark(result, Path(output))
-            if tables is not None:
-                from kgbias.publish.evaluations import write_tables
-
-                write_tables(result, Path(tables))
-        return result
-
-    def benchmark_cost(
-        self, models: "Models", **benchmarks: Unpack[BenchmarkOptions]
-    ) -> Rows["BenchmarkCost"]:
-        """The work that `benchmark` would do with the same arguments, without loading a model: for
-        each model and benchmark the items, the texts to score, how many items are already in the
-        store, and the seconds for the rest at the speed of those.
-
-        Frame columns: model, benchmark, items, texts, kept (how many items the store has), seconds.
-
-        Args:
-            models: specs, or models in memory (`kgbias.in_memory`).
-            benchmarks: as for `benchmark`.
-        """
-        from kgbias.benchmark import estimate_benchmark_cost
-        from kgbias.models.base import ModelInfo
-        from kgbias.models.spec import is_on_server, resolve
-
-        specs, tasks = _check_specs(models), _read_tasks(self._context, benchmarks)
-        infos = []
-        for spec in specs:
-            if not isinstance(spec, str):
-                infos.append(spec.info)
-            else:
-                infos.append(ModelInfo(spec) if is_on_server(spec) else resolve(spec).info)
-        return Rows(
-            [
-                estimate_benchmark_cost(info, task, self._context.existing_store)
-                for info in infos
-                for task in tasks
-            ],
-            (
-                Column("model"),
-                Column("benchmark"),
-                Column("items", ",d"),
-                Column("texts", ",d"),
-                Column("kept", ",d"),
-                Column("seconds", ".0f"),
-            ),
-        )
 
     def report(
         self,
@@ -577,140 +428,6 @@ def _resolve_runs(
     return stored_runs
 
 
-def _read_tasks(context: Context, options: BenchmarkOptions) -> list["Benchmark"]:
-    from kgbias.probe.benchmark_figures import CONVENTIONS
-    from kgbias.probe.benchmarks import (
-        Apx,
-        read_bbq,
-        read_crows_pairs,
-        read_stereoset,
-        read_winogender,
-    )
-    from kgbias.probe.sets import read_descriptors, read_names
-
-    tasks: list[Benchmark] = []
-    if (sofa := _sofa_benchmark(context, options)) is not None:
-        tasks.append(sofa)
-    names, descriptors = options.get("names"), options.get("descriptors")
-    if options.get("apx") or names is not None or descriptors is not None:
-        tasks.append(
-            Apx(
-                read_names("globalbias" if names is None else names),
-                read_descriptors("globalbias" if descriptors is None else descriptors),
-            )
-        )
-    as_published = options.get("as_published", False)
-    if as_published and options.get("stereoset") is None:
-        raise UsageError("`as_published` needs `stereoset`")
-    if (table := options.get("stereoset")) is not None:
-        with as_table_file(table, ("context", "target")) as path:
-            tasks.append(read_stereoset(path, as_published=as_published))
-    convention = options.get("convention")
-    if convention is not None and options.get("crows_pairs") is None:
-        raise UsageError("`convention` needs `crows_pairs`")
-    if convention not in (None, *CONVENTIONS):
-        raise UsageError(no_such("convention", convention, CONVENTIONS))
-    if (table := options.get("crows_pairs")) is not None:
-        with as_table_file(table, ("sent_more",)) as path:
-            tasks.append(read_crows_pairs(path, convention or CONVENTIONS[0]))
-    if files := options.get("bbq"):
-        paths = [files] if isinstance(files, str | Path) else files
-        tasks.append(read_bbq([Path(path) for path in paths]))
-    if (table := options.get("winogender")) is not None:
-        with as_table_file(table, ("sentid",)) as path:
-            tasks.append(read_winogender(path))
-    return tasks
-
-
-def _sofa_benchmark(context: Context, options: BenchmarkOptions) -> "Sofa | None":
-    """SoFa on a run, or on groups and statements; None if not asked for."""
-    from kgbias.probe import gather_sets
-    from kgbias.probe.benchmarks import SofaOfRun, SofaOfSets
-
-    run, statements = options.get("run"), options.get("statements")
-    if run is not None and (statements is not None or options.get("identities") is not None):
-        raise UsageError("`run` has groups and statements of its own: leave out the others")
-    if run is not None:
-        return SofaOfRun(context.find(run))
-    if statements is None:
-        if options.get("identities") is not None:
-            raise UsageError("`identities` needs `statements`")
-        return None
-    identities = options.get("identities")
-    sets = gather_sets(
-        identities="sofa" if identities is None else identities, statements=statements
-    )
-    name = Path(statements).stem if isinstance(statements, str | Path) else "probes"
-    return SofaOfSets(sets, name)
-
-
-def _run_task(
-    context: Context, task: "Benchmark", scorer: "AnyScorer", seed: int, progress: "Progress"
-) -> "BenchmarkOutcome":
-    from kgbias.benchmark import BenchmarkOutcome
-    from kgbias.models.base import ModelInfo
-
-    result = task.result(scorer, context.writable(), seed=seed, progress=progress)
-    model = ModelInfo(scorer.info.title, scorer.info.revision)  # as all of it names the model
-    return BenchmarkOutcome(
-        model,
-        scorer.settings,
-        scorer.parameters,
-        task.name,
-        task.title,
-        task.source,
-        result.figures,
-        task.figures,
-        task.unit,
-        task.hub,
-        result.items,
-        result.tokens,
-        result.seconds,
-        task.parts,
-        result.remarks,
-    )
-
-
-def _crawl_subjects(
-    context: Context, specs: Sequence[Any]
-) -> list[tuple[str, str, "ModelSamples"]]:
-    """Each model's newest complete crawl that was measured."""
-    from kgbias.compare.model_contrasts import read_crawl_samples
-    from kgbias.compare.run_pairs import select_single_arm
-    from kgbias.compare.run_setup import list_setup_differences
-
-    if context.existing_store is None:
-        return []
-    names = [_stored_name(spec) for spec in specs]
-    records: dict[str, Record] = {}
-    for summary in context.existing_store.summaries():
-        run = summary.run
-        is_complete = run.kind == "crawl" and run.status == "complete"
-        model_name = next((n for n in (run.model.name, run.model.public_name) if n in names), None)
-        if is_complete and model_name and context.existing_store.metrics(run.id):
-            records[model_name] = run
-    subjects, stored_runs = [], []
-    for name in (name for name in names if name in records):
-        stored_run = StoredRun(context.existing_store, records[name])
-        try:
-            title = stored_run.model.title
-            subjects.append(
-                (
-                    title,
-                    stored_run.name,
-                    read_crawl_samples(stored_run, select_single_arm(stored_run, Selection())),
-                )
-            )
-            stored_runs.append(stored_run)
-        except UsageError as error:  # it has several arms, and none was chosen
-            context.remark(f"the crawl {stored_run.name} is not compared: {error}")
-    if len(stored_runs) > 1 and (differences := list_setup_differences(stored_runs)):
-        context.remark(
-            f"the crawls were not asked alike, and differ by that too: {'; '.join(differences)}"
-        )
-    return subjects
-
-
 def distinct_subjects(subjects: Sequence[tuple[StoredRun, "ModelSamples"]]) -> list["ModelSamples"]:
     """The subjects with distinct names: those of the same model also name their run and, if that is
     the same too, a number."""
@@ -854,42 +571,3 @@ def group_test_record(test: "GroupTest") -> dict[str, Any]:
         "differs": test.differs,
         "verdict": test.verdict,
     }
-
-
-_NO_BENCHMARK = (
-    "choose a benchmark: a `run` or `statements` (SoFa), `apx`, or your copy of `stereoset`, "
-    "`crows_pairs`, `bbq` or `winogender`; the store has no measured crawls of two of the models"
-)
-
-
-def _check_specs(models: Any) -> tuple[Any, ...]:
-    specs = as_models(models)
-    if not specs:
-        raise UsageError("name the models to benchmark")
-    names = [_stored_name(spec) for spec in specs]
-    if twice := next((name for name in names if names.count(name) > 1), ""):
-        raise UsageError(f"the model {twice} is named twice")
-    return specs
-
-
-def _stored_name(model: Any) -> str:
-    """The name by which the store may know the model of a spec, or an open one."""
-    from kgbias.models.spec import loadable_spec
-
-    if isinstance(model, str):
-        return loadable_spec(model)
-    return str(model.info.public_name) if hasattr(model, "info") else f"{id(model)}"
-
-
-@contextmanager
-def _open_scorer(
-    context: Context,
-    model: Any,
-    opening: ScorerOptions,
-    progress: "Progress",
-    executor: Executor | None,
-) -> Iterator["AnyScorer"]:
-    scorer: Any = open_spread_scorer(model, opening, progress, executor, context.models())
-    is_ours = isinstance(model, str) and hasattr(scorer, "close")
-    with closing(scorer) if is_ours else nullcontext():
-        yield scorer

@@ -3,7 +3,7 @@ write; its checks; and how it is carried out. Kept in a paper's repository, it l
 reproduce the results.
 
 To add a step, write its entry here, which is checked against the annotations of its method, and the
-code that carries it out, also here.
+code that carries it out, also here; a method adds its own by an entry point (`kgbias.study.steps`).
 """
 
 import json
@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from inspect import signature
+from functools import partial
+from inspect import Parameter, signature
 from operator import attrgetter
 from os.path import exists
 from pathlib import Path
@@ -43,6 +44,7 @@ from kgbias.study.comparison import comparison_records
 from kgbias.study.kinds import RUN_KINDS, RunKind, import_function
 from kgbias.study.opening import OPENING_OPTIONS, ScorerOptions
 from kgbias.study.run import Run
+from kgbias.study.steps import STEPS, StudyStep, import_step
 from kgbias.study.study import Study, open, price
 
 if TYPE_CHECKING:
@@ -52,15 +54,11 @@ if TYPE_CHECKING:
 
 Method = Callable[..., Any]
 
-_METHOD_STEPS = ("probe", "choose", "associate", "benchmark")
-"""The steps that name the models they ask, beside those that make runs."""
+_METHOD_STEPS = ("probe", "choose", "associate")
+"""The steps that name the models they ask, beside those that make runs and those of `STEPS`."""
 _FILE_OPTIONS = (  # always
     "prices",
     "statements",
-    "stereoset",
-    "crows_pairs",
-    "bbq",
-    "winogender",
     "vectors",
     "tests_file",
     "output",
@@ -87,7 +85,7 @@ class Step:
     Attributes:
         kind: "crawl", "import", "profiles", "stories", "pairs", "measure", "probe", "choose",
             "associate", "evidence", "links", "results", "report", "figures", "export", "compare",
-            "benchmark" or "query".
+            "query" or one of `STEPS`.
         run: the name of the run that it makes or is about (of a repeated crawl, of the first); ""
             for a step about several runs or the whole store.
         options: the parameters of the method of that name.
@@ -101,7 +99,7 @@ class Step:
 
     def __str__(self) -> str:
         about = as_names(self.options.get("model") or self.options.get("models") or ())
-        asks = self.kind in _METHOD_STEPS or self.kind in RUN_KINDS
+        asks = self.kind in (*_METHOD_STEPS, *STEPS, *RUN_KINDS)
         model_part = f" of {', '.join(about)}" if about and asks else ""
         name = self.run or self.options.get("name") or ", ".join(self.runs)
         return f"{self.kind} {name}{model_part}".replace("  ", " ").rstrip()
@@ -148,30 +146,36 @@ def drop_names(annotations: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: kind for name, kind in annotations.items() if name not in names}
 
 
-def files_of(options: Mapping[str, Any]) -> Iterator[Path]:
+def _file_options(kind: str) -> tuple[str, ...]:
+    """The options of a step that are always files."""
+    return (*_FILE_OPTIONS, *(STEPS[kind].files if kind in STEPS else ()))
+
+
+def files_of(step: Step) -> Iterator[Path]:
     """The files in a step's options: those it reads, and those it writes in addition to its
     output."""
-    for name in ("path", "tables", *_FILE_OPTIONS, *_FILE_OR_NAME_OPTIONS):
-        value = options.get(name)
+    for name in ("path", "tables", *_file_options(step.kind), *_FILE_OR_NAME_OPTIONS):
+        value = step.options.get(name)
         for file in value if isinstance(value, list) else [value]:
             # pathlib's version raises for impossible file names
             if file and (name not in _FILE_OR_NAME_OPTIONS or exists(str(file))):  # noqa: PTH110
                 yield Path(file)
 
 
-def resolve_paths(path: Path, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options, with their files taken relative to the plan's folder."""
+def resolve_paths(path: Path, options: Mapping[str, Any], kind: str = "") -> dict[str, Any]:
+    """The options of a step, with their files taken relative to the plan's folder."""
+    always_files = _file_options(kind)
 
     def file(name: str, value: Any) -> Any:
-        if isinstance(value, list) and name in _FILE_OPTIONS:
+        if isinstance(value, list) and name in always_files:
             return [file(name, part) for part in value]
         if not isinstance(value, str):
             return value
         resolved = path.parent / value
         # pathlib's version raises for impossible file names
-        return str(resolved) if name in _FILE_OPTIONS or exists(resolved) else value  # noqa: PTH110
+        return str(resolved) if name in always_files or exists(resolved) else value  # noqa: PTH110
 
-    files = (*_FILE_OPTIONS, *_FILE_OR_NAME_OPTIONS)
+    files = (*always_files, *_FILE_OR_NAME_OPTIONS)
     return {k: file(k, value) if k in files else value for k, value in options.items()}
 
 
@@ -189,8 +193,9 @@ def iter_study_steps(
     other."""
     for entry in data.get("compare", []):
         yield _compare_step(path, entry, runs, output)
-    for entry in data.get("benchmark", []):
-        yield _benchmark_step(path, entry, output)
+    for kind in _usable_steps(data, of_study=True):
+        for entry in data.get(kind, []):
+            yield _call_step(path, kind, entry, output)
     for entry in data.get("query", []):
         yield _query_step(path, entry, output)
 
@@ -213,19 +218,50 @@ def _compare_step(path: Path, entry: Mapping[str, Any], runs: Sequence[str], out
     return Step("compare", "", options, file)
 
 
-def _benchmark_step(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
-    allowed = drop_names(parameters_of(Study.benchmark), "output", "opening")
-    check_entry(
-        path, "[[benchmark]]", entry, allowed | get_type_hints(ScorerOptions) | {"path": str}
-    )
-    options = resolve_paths(path, entry)
-    if not as_names(options.get("models", ())):
-        raise DataError(f"{path}: each [[benchmark]] needs `models`")
-    opening = {name: options.pop(name) for name in OPENING_OPTIONS if name in options}
-    file = output / str(options.pop("path", "benchmark.html"))
+def _usable_steps(data: Mapping[str, Any], *, of_study: bool) -> dict[str, StudyStep]:
+    """The steps of our methods, and those of other packages that a file has, about the study or
+    about runs."""
+    names = [name for name in STEPS if STEPS.is_own(name) or name in data]
+    return {name: STEPS[name] for name in names if STEPS[name].of_study == of_study}
+
+
+def _parameters_of_step(kind: str) -> dict[str, Any]:
+    """What an entry of a method's step may set."""
+    step = STEPS[kind]
+    allowed = drop_names(parameters_of(import_step(kind, step.call)), "study", "run", "output")
+    if allowed.pop("opening", None) is not None:
+        allowed |= get_type_hints(ScorerOptions)
+    return {**allowed, **({"path": str} if step.output else {})}
+
+
+def _needed_model(kind: str) -> str:
+    """The parameter that names the models of a method's step, if an entry must have it."""
+    parameters = signature(import_step(kind, STEPS[kind].call)).parameters
+    needed = (name for name in ("model", "models") if name in parameters)
+    return next((name for name in needed if parameters[name].default is Parameter.empty), "")
+
+
+def _call_options(
+    kind: str, options: Mapping[str, Any], folder: Path
+) -> tuple[dict[str, Any], Path | None]:
+    """The options of a method's step, as its function takes them, and the file that it writes."""
+    step, options = STEPS[kind], dict(options)
+    file = folder / str(options.pop("path", step.output)) if step.output else None
+    if "opening" in signature(import_step(kind, step.call)).parameters:
+        opening = {name: options.pop(name) for name in OPENING_OPTIONS if name in options}
+        options |= {"opening": opening} if opening else {}
     if "tables" in options:
-        options["tables"] = str(output / str(options["tables"]))
-    return Step("benchmark", "", options | ({"opening": opening} if opening else {}), file)
+        options["tables"] = str(folder / str(options["tables"]))
+    return options, file
+
+
+def _call_step(path: Path, kind: str, entry: Mapping[str, Any], output: Path) -> Step:
+    check_entry(path, f"[[{kind}]]", entry, _parameters_of_step(kind))
+    needed = _needed_model(kind)
+    if needed and not as_names(entry.get(needed, ())):
+        raise DataError(f"{path}: each [[{kind}]] needs `{needed}`")
+    options, file = _call_options(kind, resolve_paths(path, entry, kind), output)
+    return Step(kind, "", options, file)
 
 
 def _query_step(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
@@ -262,7 +298,6 @@ _LISTS = (
     "associate",
     "evidence",
     "compare",
-    "benchmark",
     "query",
     "export",
 )
@@ -356,7 +391,11 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     data = read_toml(path)
     kinds = _usable_kinds(data)
     tables = (*_TABLES, *(kind.findings for kind in kinds.values() if kind.findings))
-    lists = (*_LISTS, *kinds)
+    steps_added = [
+        *_usable_steps(data, of_study=False),
+        *_usable_steps(data, of_study=True),
+    ]
+    lists = (*_LISTS, *steps_added, *kinds)
     entry_types: dict[str, type] = {
         **dict.fromkeys(("store", "output"), str),
         **dict.fromkeys(tables, dict),
@@ -427,7 +466,7 @@ def _files_outside(path: Path, store: str, steps: Sequence[Step]) -> tuple[str, 
     """The files that are outside the plan's folder, after following links, or hidden."""
     files = [] if "://" in store else [Path(store)]
     for step in steps:
-        files += [*([step.output] if step.output else []), *files_of(step.options)]
+        files += [*([step.output] if step.output else []), *files_of(step)]
     return tuple(dict.fromkeys(str(f) for f in files if not is_within(path.parent, f)))
 
 
@@ -501,7 +540,7 @@ def _run_steps(
             if not any(_run_kind(run) == name for run in runs):
                 raise DataError(f"{path}: [{findings}] is about [[{name}]], and there are none")
     if runs and not any(_has_statements(run) for run in runs):
-        for step in _NEED_STATEMENTS:
+        for step in ("measure", *_steps_of_listed_runs(data), "report", "figures"):
             if step in data:
                 raise DataError(
                     f"{path}: {step!r} needs statements, and [[{runs[0].kind}]] have none"
@@ -522,16 +561,19 @@ def _run_steps(
             _check_measure(path, data["measure"])
             yield Step("measure", run.run, data["measure"])
         # What is asked about a run's statements.
-        asking: tuple[tuple[str, Method, str], ...] = (
-            ("probe", Run.probe, "model"),
-            ("choose", Run.choose, "model"),
-            ("associate", Run.associate, "models"),
-        )
-        for kind, method, parameter in asking:
+        asking: dict[str, Callable[[], Mapping[str, Any]]] = {
+            "probe": partial(parameters_of, Run.probe),
+            "choose": partial(parameters_of, Run.choose),
+            "associate": partial(parameters_of, Run.associate),
+            **{k: partial(_parameters_of_step, k) for k in _usable_steps(data, of_study=False)},
+        }
+        for kind, find_allowed in asking.items():
             for entry in data.get(kind, []):
-                options, applies = _entry_options(path, kind, entry, run, method)
+                allowed = find_allowed()
+                options, applies = _entry_options(path, kind, entry, run, allowed)
                 if not applies:
                     continue
+                parameter = "model" if "model" in allowed else "models"
                 models = as_names(options.get(parameter, ()))
                 if SAME_MODEL in models and not run_model:
                     continue  # an import asked no model
@@ -540,9 +582,14 @@ def _run_steps(
                 )
                 if named_models:
                     options[parameter] = named_models[0] if parameter == "model" else named_models
-                yield Step(kind, run.run, options)
+                file = None
+                if kind in STEPS:
+                    options, file = _call_options(kind, options, folder)
+                yield Step(kind, run.run, options, file)
         for entry in data.get("evidence", []):
-            options, applies = _entry_options(path, "evidence", entry, run, Run.evidence)
+            options, applies = _entry_options(
+                path, "evidence", entry, run, parameters_of(Run.evidence)
+            )
             if applies and not (options.get("model") == SAME_MODEL and not run_model):
                 if options.get("model") == SAME_MODEL:
                     options["model"] = run_model
@@ -565,7 +612,7 @@ def _run_steps(
                 )
                 yield Step(kind, run.run, data[kind], folder / name)
         for entry in data.get("export", []):
-            options, applies = _entry_options(path, "export", entry, run, Run.export)
+            options, applies = _entry_options(path, "export", entry, run, parameters_of(Run.export))
             of_kind = _kind_of_export(options)
             if applies and of_kind not in ("", _run_kind(run)):
                 if "runs" in entry or not any(_run_kind(other) == of_kind for other in runs):
@@ -581,12 +628,15 @@ def _run_steps(
 
 # Steps about the runs that they name.
 _STEPS_OF_LISTED_RUNS = ("probe", "choose", "associate", "evidence", "export")
-_NEED_STATEMENTS = ("measure", *_STEPS_OF_LISTED_RUNS, "report", "figures")
+
+
+def _steps_of_listed_runs(data: Mapping[str, Any]) -> tuple[str, ...]:
+    return (*_STEPS_OF_LISTED_RUNS, *_usable_steps(data, of_study=False))
 
 
 def _refuse_without_statements(path: Path, data: Mapping[str, Any], run: Step) -> None:
     """Raise DataError if a step that needs statements names a run that has none."""
-    for kind in _STEPS_OF_LISTED_RUNS:
+    for kind in _steps_of_listed_runs(data):
         for entry in data.get(kind, []):
             if run.run in as_names(entry.get("runs", ())):
                 raise DataError(
@@ -595,19 +645,18 @@ def _refuse_without_statements(path: Path, data: Mapping[str, Any], run: Step) -
 
 
 def _entry_options(
-    path: Path, kind: str, entry: Mapping[str, Any], run: Step, method: Method
+    path: Path, kind: str, entry: Mapping[str, Any], run: Step, allowed: Mapping[str, Any]
 ) -> tuple[dict[str, Any], bool]:
     """The options of an entry, and whether it is about this run (listed in `runs`)."""
     options = dict(entry)
     runs = options.pop("runs", [run.run])
     if not fits_annotation(runs, Names):
         raise DataError(f"{path}: `runs` of [[{kind}]] must be {describe_annotation(Names)}")
-    check_entry(
-        path, f"[[{kind}]]", options, {**EXTRA_OPTIONS.get(kind, {}), **parameters_of(method)}
-    )
-    if kind in ("probe", "choose") and not isinstance(options.get("model"), str):
+    check_entry(path, f"[[{kind}]]", options, {**EXTRA_OPTIONS.get(kind, {}), **allowed})
+    needs_model = kind in ("probe", "choose") or (kind in STEPS and _needed_model(kind))
+    if needs_model and not as_names(options.get("model") or options.get("models") or ()):
         raise DataError(f'{path}: each [[{kind}]] needs a `model`, such as "{SAME_MODEL}"')
-    return resolve_paths(path, options), run.run in as_names(runs)
+    return resolve_paths(path, options, kind), run.run in as_names(runs)
 
 
 def _check_measure(path: Path, options: Mapping[str, Any]) -> None:
@@ -746,10 +795,17 @@ def _run_compare(study: Study, step: Step) -> None:
     _write_file(step, json.dumps(nan_to_none(records), ensure_ascii=False, indent=2) + "\n")
 
 
-def _run_benchmark(study: Study, step: Step) -> None:
-    assert step.output is not None
-    step.output.parent.mkdir(parents=True, exist_ok=True)
-    study.benchmark(output=step.output, **step.options)
+def _call(study: Study, step: Step) -> None:
+    """Carry out a method's step."""
+    entry = STEPS[step.kind]
+    call, written = import_step(step.kind, entry.call), {}
+    if step.output is not None:
+        step.output.parent.mkdir(parents=True, exist_ok=True)
+        written = {"output": step.output}
+    if entry.of_study:
+        call(study, **written, **step.options)
+    else:
+        _for_each_run(study, step, lambda run: call(run, **written, **step.options))
 
 
 def _run_query(study: Study, step: Step) -> None:
@@ -786,7 +842,6 @@ _ACTIONS: dict[str, Callable[[Study, Step], object]] = {
     "associate": lambda study, step: study.run(step.run).associate(**step.options),
     "evidence": _evidence,
     "compare": _run_compare,
-    "benchmark": _run_benchmark,
     "query": _run_query,
     "report": _report,
     "figures": _figures,
@@ -798,6 +853,8 @@ def _action_of(step: Step) -> Callable[[Study, Step], object]:
     """What carries a step out."""
     if step.kind in _ACTIONS:
         return _ACTIONS[step.kind]
+    if step.kind in STEPS:
+        return _call
     return _write_run if step.kind in RUN_KINDS else _write_findings
 
 
@@ -820,6 +877,9 @@ def _step_state(study: Study, step: Step) -> Literal["done", "begun", "left"]:
         return "done" if has_all_runs and all(r.status == "complete" for r in runs) else "begun"
     if step.output is not None:
         return "done" if step.output.exists() else "left"
+    if step.kind in STEPS:
+        is_done = import_step(step.kind, STEPS[step.kind].is_done)
+        return "done" if is_done(run, step.options) else "left"
     return "done" if _DONE_CHECKS[step.kind](run, step) else "left"
 
 

@@ -110,6 +110,7 @@ def plugins() -> Rows[Plugin]:
     from kgbias.ingest import IMPORT_FORMATS
     from kgbias.report.parts import REPORT_PARTS
     from kgbias.study.kinds import RUN_KINDS
+    from kgbias.study.steps import STEPS
 
     tables: tuple[PluginTable[Any], ...] = (
         MEASURES,
@@ -120,6 +121,7 @@ def plugins() -> Rows[Plugin]:
         REPORT_PARTS,
         CALIBRATION_ROWS,
         RUN_KINDS,
+        STEPS,
     )
     rows = [plugin for table in tables for plugin in table.list_plugins()]
     return Rows(rows, Plugin)

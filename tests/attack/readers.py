@@ -433,25 +433,39 @@ READERS = (
         _scores_reader("regard"),
     ),
     Reader("APX", "kgbias.probe.apx:read_apx", {"csv": APX.encode()}),
-    Reader("CrowS-Pairs", "kgbias.probe.benchmarks:read_crows_pairs", {"csv": CROWS.encode()}),
+    Reader(
+        "CrowS-Pairs", "kgbias.methods.benchmarks.crows:read_crows_pairs", {"csv": CROWS.encode()}
+    ),
     Reader(
         "BBQ",
-        "kgbias.probe.benchmarks:read_bbq",
+        "kgbias.methods.benchmarks.bbq:read_bbq",
         {
             "jsonl": BBQ.encode(),
             "csv": b"category,example_id,target_loc\nAge,1,1\n",
         },
         _several_reader(BBQ.encode()),
     ),
-    Reader("Winogender", "kgbias.probe.benchmarks:read_winogender", {"tsv": WINOGENDER.encode()}),
-    Reader("StereoSet", "kgbias.probe.benchmarks:read_stereoset", {"json": STEREOSET.encode()}),
+    Reader(
+        "Winogender",
+        "kgbias.methods.benchmarks.winogender:read_winogender",
+        {"tsv": WINOGENDER.encode()},
+    ),
+    Reader(
+        "StereoSet",
+        "kgbias.methods.benchmarks.stereoset:read_stereoset",
+        {"json": STEREOSET.encode()},
+    ),
     Reader(
         "BBQ",
-        "kgbias.probe.benchmarks:read_bbq",
+        "kgbias.methods.benchmarks.bbq:read_bbq",
         {"jsonl": BBQ.encode()},
         lambda read, path: read([path]),
     ),
-    Reader("Winogender", "kgbias.probe.benchmarks:read_winogender", {"tsv": WINOGENDER.encode()}),
+    Reader(
+        "Winogender",
+        "kgbias.methods.benchmarks.winogender:read_winogender",
+        {"tsv": WINOGENDER.encode()},
+    ),
     Reader(
         "identities",
         "kgbias.probe.sets:read_identities",

@@ -12,6 +12,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.export import FORMATS
+from kgbias.methods import benchmarks
 from kgbias.models.base import ModelInfo
 from kgbias.reference import weights_path
 from tests.tiny import save_classifier
@@ -40,8 +41,12 @@ def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[st
         run.measure(scorers={"toxicity": f"hf:{judge}:toxic"})
         assert run.stored.metrics()["toxicity"].scorer.startswith("hf:judge (")
         assert run.evidence_floor(run.model.title) == run.evidence_floor(run.model.name)
-        study.benchmark(
-            [spec, "reference"], run=run.name, output=out / "board.html", tables=out / "tables"
+        benchmarks.run_benchmarks(
+            study,
+            [spec, "reference"],
+            run=run.name,
+            output=out / "board.html",
+            tables=out / "tables",
         )
         run.figures(out / "figures")
         texts = written(

@@ -19,6 +19,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import SilentProgress
 from kgbias.measure.configure import configure_measurement
+from kgbias.methods import benchmarks
 from kgbias.models.distributed import DistributedModel, LanguageModel
 from kgbias.models.embed import Span
 from kgbias.models.score.distributed import DistributedScorer
@@ -32,7 +33,7 @@ from kgbias.probe.set_probes import probe_sets
 from kgbias.probe.sets import Descriptor
 from tests import tiny
 from tests.conftest import require_modules
-from tests.unit.test_benchmark import Model, files, models  # noqa: F401
+from tests.methods.benchmarks.test_board import Model, files, models  # noqa: F401
 from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
 
 pytestmark = pytest.mark.integration
@@ -317,7 +318,7 @@ def test_workers_score_the_same(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Items in small pieces, the last one first, all that workers need pickled."""
-    monkeypatch.setattr("kgbias.probe.benchmarks.base.ItemBenchmark.chunk", 4)
+    monkeypatch.setattr("kgbias.methods.benchmarks.base.ItemBenchmark.chunk", 4)
 
     @contextmanager
     def backwards(spec: str, *_: Any) -> Iterator[Any]:
@@ -328,7 +329,9 @@ def test_workers_score_the_same(
     found = []
     for executor in ("local", "ray"):
         with kgbias.open(None) as study:
-            board = study.benchmark(["reference", "reference-masked"], executor=executor, **asked)
+            board = benchmarks.run_benchmarks(
+                study, ["reference", "reference-masked"], executor=executor, **asked
+            )
         found.append(
             [
                 (

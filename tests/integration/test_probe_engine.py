@@ -10,9 +10,9 @@ import pytest
 
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.io.progress import SilentProgress
+from kgbias.methods.benchmarks import score_crows_pairs, score_stereoset
 from kgbias.models.score.engine import TIERS, CausalEngine, join_trees, pack_trees
 from kgbias.models.score.load import open_scorer
-from kgbias.probe.benchmark_figures import crows_pairs, stereoset
 from tests import tiny
 
 pytestmark = pytest.mark.integration
@@ -375,14 +375,16 @@ def test_crows_pairs_by_hand(gpt2: Path, tmp_path: Path) -> None:
     sentences = [line.split(",")[1:3] for line in PAIRS.splitlines()[1:]]
     values = [[by_hand(gpt2, text, [0]) for text in pair] for pair in sentences]
     means = [[float(np.mean(row)) for row in pair] for pair in values]
-    figures = {(f.domain): f.estimate for f in crows_pairs(scorer, path, "bias-bench").figures}
+    figures = {
+        (f.domain): f.estimate for f in score_crows_pairs(scorer, path, "bias-bench").figures
+    }
     wins = [more > less for more, less in means]
     assert figures["overall"].n == 3 and wins[2] is False
     assert figures["overall"].value == pytest.approx(100 * sum(wins) / 3)
     assert figures["size"].value == 0
     # the shared tokens are all but the first one
     shared = [[sum(row[1:]) for row in pair] for pair in values[:2]]
-    original = {f.domain: f.estimate for f in crows_pairs(scorer, path).figures}
+    original = {f.domain: f.estimate for f in score_crows_pairs(scorer, path).figures}
     assert original["gender"].value == pytest.approx(50 * sum(more > less for more, less in shared))
 
 
@@ -403,11 +405,11 @@ def test_crows_pairs_of_a_masked_model(bert: Path, tmp_path: Path) -> None:
 
     more, less = [2, 5, 7, 8, 3], [2, 6, 7, 8, 3]
     scorer = open_scorer(f"hf:{bert}")
-    figures = {f.domain: f.estimate for f in crows_pairs(scorer, path, "bias-bench").figures}
+    figures = {f.domain: f.estimate for f in score_crows_pairs(scorer, path, "bias-bench").figures}
     assert figures["overall"].n == 1  # the second pair does not differ
     assert figures["overall"].value == 100 * (at(more, 1) > at(less, 1))
     shared = [at(ids, 2) + at(ids, 3) for ids in (more, less)]
-    original = {f.domain: f.estimate for f in crows_pairs(scorer, path).figures}
+    original = {f.domain: f.estimate for f in score_crows_pairs(scorer, path).figures}
     assert original["overall"].n == 2
     assert original["overall"].value == 50 * (shared[0] > shared[1])
 
@@ -432,14 +434,16 @@ def test_stereoset_by_hand(bert: Path, gpt2: Path, tmp_path: Path) -> None:
     stereotype = (at(one, 3, 9) + at(two, 4, 10)) / 2
     other, unrelated = at(one, 3, 5), at(one, 3, 8)
     figures = {
-        f.figure: f.estimate.value for f in stereoset(open_scorer(f"hf:{bert}"), path).figures
+        f.figure: f.estimate.value for f in score_stereoset(open_scorer(f"hf:{bert}"), path).figures
     }
     assert figures["SS"] == 100 * (stereotype > other)
     assert figures["LMS"] == 50 * ((stereotype > unrelated) + (other > unrelated))
     assert figures["ICAT"] == 0
     causal = [np.mean(by_hand(gpt2, s["sentence"], [0])) for s in sentences]
-    found = {f.figure: f.estimate.value for f in stereoset(open_scorer(f"hf:{gpt2}"), path).figures}
+    found = {
+        f.figure: f.estimate.value for f in score_stereoset(open_scorer(f"hf:{gpt2}"), path).figures
+    }
     assert found["SS"] == 100 * (causal[0] > causal[1])
     path.write_text('{"data": {}}')
     with pytest.raises(DataError, match="neither intrasentence nor intersentence"):
-        stereoset(open_scorer(f"hf:{gpt2}"), path)
+        score_stereoset(open_scorer(f"hf:{gpt2}"), path)

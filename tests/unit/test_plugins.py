@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,12 +14,14 @@ from click.testing import CliRunner
 import kgbias
 from kgbias import measures
 from kgbias.cli import cli
+from kgbias.cli.commands import COMMAND_PARTS
 from kgbias.errors import DataError, PluginError, UsageError
 from kgbias.export import FORMATS, choose_format
 from kgbias.io.plugins import PluginTable
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.spec import KINDS, list_forms, parse_spec
 from kgbias.packs import crawl_packs, load_pack, pack_names
+from kgbias.study.steps import STEPS
 
 ROOT = Path(__file__).parent.parent.parent
 SOUND = """
@@ -37,6 +40,10 @@ stray = entry("stray", figures=mean_figures("regard", ".2f", ""))
 """
 
 
+def tables() -> tuple[PluginTable[Any], ...]:
+    return (MEASURES, KINDS, FORMATS, crawl_packs(), COMMAND_PARTS, STEPS)
+
+
 @pytest.fixture
 def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Puts packages on the path, as an installer would leave them: (name, what each adds, code)."""
@@ -49,7 +56,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
         (about / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
         lines = "".join(f"{name} = {package}:{value}\n" for name, value in points.items())
         (about / "entry_points.txt").write_text(f"[kgbias.{adds}s]\n{lines}")
-        for table in (MEASURES, KINDS, FORMATS, crawl_packs()):
+        for table in tables():
             monkeypatch.setattr(table, "_loaded_entries", {})
             table.__dict__.pop("_entry_points", None)
 
@@ -61,7 +68,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., No
 def forgotten() -> Iterator[None]:
     """What a test installed is gone after it."""
     yield
-    for table in (MEASURES, KINDS, FORMATS, crawl_packs()):
+    for table in tables():
         table.__dict__.pop("_entry_points", None)
 
 
@@ -239,3 +246,49 @@ def test_a_table_is_a_mapping() -> None:
     with pytest.raises(KeyError):
         table["b"]
     assert all(isinstance(f, Figure) for f in measures.figures_by_name().values())
+
+
+ADDS = """
+import click
+from pathlib import Path
+from kgbias.cli.command import Command
+from kgbias.cli.commands import CommandPart
+from kgbias.study.steps import StudyStep
+
+@click.command(cls=Command)
+def echo():
+    "Say a word."
+    click.echo("a word")
+
+def count(run, *, output, least: int = 0):
+    Path(output).write_text(f"{len(run.triples())} of at least {least}")
+
+part, step = CommandPart(f"{__name__}:echo"), StudyStep(f"{__name__}:count", output="n.txt")
+gone = CommandPart(f"{__name__}:not_there")
+"""
+
+
+def test_a_part_of_a_command_is_listed_and_called_like_ours(install: Callable[..., None]) -> None:
+    install("pkg_parts", "part", {"probe.echo": "part", "probe.broken": "gone"}, ADDS)
+    listed, said, broken = (
+        CliRunner().invoke(cli, ["probe", *words])
+        for words in (["--help"], ["echo"], ["broken", "--help"])
+    )
+    assert "Say a word." in listed.output and "broken" not in listed.output
+    assert said.output == "a word\n"
+    assert "the part 'probe.broken' of the package pkg_parts 1.0" in str(broken.exception)
+
+
+def test_a_step_of_a_study_calls_a_function_on_each_run(
+    install: Callable[..., None], tmp_path: Path
+) -> None:
+    install("pkg_steps", "step", {"count": "step"}, ADDS)
+    (tmp_path / "said.csv").write_text("group,predicate,object\nElves,are,kind\nOrcs,are,loud\n")
+    file = tmp_path / "study.toml"
+    file.write_text("[[imports]]\npath = 'said.csv'\n[[count]]\nleast = 1\n")
+    plan = kgbias.read_plan(file)
+    assert [outcome.state for outcome in plan.carry_out(progress=False)] == ["done", "done"]
+    assert (tmp_path / "results" / "said" / "n.txt").read_text() == "2 of at least 1"
+    file.write_text("[[imports]]\npath = 'said.csv'\n[[count]]\nleast = 'one'\n")
+    with pytest.raises(DataError, match=r"'least' of \[\[count\]\] must be"):
+        kgbias.read_plan(file)

@@ -34,9 +34,7 @@ PUBLIC = set(
     UsageError
     WordSet
     __version__
-    bbq
     build_sofa
-    crows_pairs
     errors
     find_tests
     flag_apx
@@ -56,9 +54,7 @@ PUBLIC = set(
     read_plan
     read_tests
     reproduce
-    stereoset
     surprisals
-    winogender
     """.split()
 )
 STUDY = set(
@@ -67,8 +63,6 @@ STUDY = set(
     context
     associate
     associate_grid
-    benchmark
-    benchmark_cost
     calibrate
     close
     compare_runs

@@ -14,15 +14,13 @@ from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError
 from kgbias.evidence.stereotype_tables import read_stereotypes
 from kgbias.measure.labelled_sets import read_sets
-from kgbias.probe.benchmarks import (
-    read_bbq,
-    read_crows_pairs,
-    read_stereoset,
-    read_winogender,
-)
+from kgbias.methods.benchmarks.bbq import read_bbq
+from kgbias.methods.benchmarks.crows import read_crows_pairs
+from kgbias.methods.benchmarks.stereoset import read_stereoset
+from kgbias.methods.benchmarks.winogender import read_winogender
 from kgbias.probe.build import read_stereotypes as build_stereotypes
 from kgbias.probe.sets import read_identities, read_statements
-from tests.unit.test_benchmarks import ROWS, stereo_file
+from tests.methods.benchmarks.test_benchmarks import ROWS, stereo_file
 
 UNKNOWN = ["?", "unknown"]
 

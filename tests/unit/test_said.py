@@ -12,9 +12,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from kgbias.benchmark import build_board
-from kgbias.benchmark.board import Board
-from kgbias.cli.benchmark import _print_board
 from kgbias.cli.compare import _print_group_tests, _print_variance, _print_verdicts
 from kgbias.cli.evidence import _describe_way, _print_groups
 from kgbias.compare.families import GroupTest
@@ -25,18 +22,20 @@ from kgbias.evidence import ReplicationRate
 from kgbias.evidence.replication import _summarise_retries
 from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.types import ChosenEdge
+from kgbias.methods.benchmarks.board import Board, build_board
+from kgbias.methods.benchmarks.command import _print_board
+from kgbias.methods.benchmarks.page import render_benchmark
 from kgbias.methods.profiles.words import word_shifts
 from kgbias.probe.choice.result import ChoiceShares
 from kgbias.report.beliefs import draw_score_panels
-from kgbias.report.benchmark import render_benchmark
 from kgbias.report.multi_run import draw_forest, draw_rank_lines
 from kgbias.report.side_by_side import draw_panels
 from kgbias.stats.inference import Estimate
 from kgbias.stats.variance import CrossedVariances, VarianceComponents, note_narrow_intervals
 from tests.conftest import require_modules
+from tests.methods.benchmarks.test_board import outcome
 from tests.methods.profiles.test_profiles import profile
 from tests.unit import test_sofa_results as sofa
-from tests.unit.test_benchmark import outcome
 from tests.unit.test_sofa_results import probed
 
 require_modules("matplotlib", "scipy")
@@ -65,8 +64,8 @@ def boards() -> Iterator[Board]:
 def test_a_benchmark_says_no_difference_that_was_not_shown(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("kgbias.report.benchmark._standing_svg", lambda s, number: "")
-    monkeypatch.setattr("kgbias.report.benchmark._size_plots", lambda board: [])
+    monkeypatch.setattr("kgbias.methods.benchmarks.page._standing_svg", lambda s, number: "")
+    monkeypatch.setattr("kgbias.methods.benchmarks.page._size_plots", lambda board: [])
     shown = 0
     for found in boards():
         with redirect_stdout(io.StringIO()) as out:

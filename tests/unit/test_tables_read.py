@@ -29,14 +29,15 @@ from kgbias.ingest.statement_table import (
     read_triples,
 )
 from kgbias.io.reading import assume_encoding
+from kgbias.io.stereoset_file import read_examples
 from kgbias.io.tables import as_text, read_sheet, read_table
 from kgbias.measure.labelled_sets import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
+from kgbias.methods.benchmarks.crows import read_crows_pairs
+from kgbias.methods.benchmarks.winogender import read_winogender
 from kgbias.methods.pairs.config import read_requests
 from kgbias.methods.pairs.config import read_slot_people as read_fillers
 from kgbias.methods.stories.config import read_people
-from kgbias.probe.benchmarks import read_crows_pairs, read_winogender
-from kgbias.probe.benchmarks.stereoset import read_examples
 from kgbias.probe.build import read_stereotypes as build_stereotypes
 from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
 

@@ -24,6 +24,7 @@ APART = (
     "backends/vllm/engine.py",
     "study/pipeline.py",
     "methods/attribution/word_maps.py",
+    "methods/benchmarks/records.py",
 )
 APART_IN_METHODS = ("command.py", "report_part.py")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")

@@ -13,9 +13,9 @@ from kgbias.errors import ModelError
 from kgbias.evidence.evidence_table import EvidenceInputs, _estimate_refusals
 from kgbias.evidence.replication import _CategoryBits
 from kgbias.graph.types import Generation, Group, GroupName
+from kgbias.methods.benchmarks.bbq import read_bbq
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, TextScorer, TokenisedText
-from kgbias.probe.benchmarks.bbq import read_bbq
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
 from kgbias.stats.poststratification import StratifiedSample

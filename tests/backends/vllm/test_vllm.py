@@ -14,6 +14,7 @@ from kgbias.backends.vllm.completer import read_completion
 from kgbias.backends.vllm.engine import VLLMEngine, engine_settings
 from kgbias.backends.vllm.scorer import log_probabilities
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError
+from kgbias.methods import benchmarks
 from kgbias.models import open_encoder, open_model, open_predictor, open_scorer, parse_spec, resolve
 from kgbias.models.base import ModelInfo, Request
 from kgbias.models.load import load
@@ -95,7 +96,7 @@ def test_what_it_cannot_do_is_one_line(asked: Any, why: str, installed: None) ->
 
 def test_two_engines_of_one_model_are_not_two_models() -> None:
     with kgbias.open(":memory:") as study, pytest.raises(UsageError, match="is named twice"):
-        study.benchmark(["hf:org/m", "vllm:org/m"], apx=True)
+        benchmarks.run_benchmarks(study, ["hf:org/m", "vllm:org/m"], apx=True)
 
 
 def test_what_it_allows_is_in_the_table() -> None:

@@ -9,8 +9,7 @@ import numpy as np
 
 from kgbias.errors import DataError
 from kgbias.io.tables import TableFormat, read_table
-from kgbias.models.score.base import TextScorer
-from kgbias.probe.benchmarks.base import (
+from kgbias.methods.benchmarks.base import (
     OVERALL,
     DomainFigure,
     FigureInfo,
@@ -18,6 +17,7 @@ from kgbias.probe.benchmarks.base import (
     score_continuations,
     sum_by_key,
 )
+from kgbias.models.score.base import TextScorer
 from kgbias.probe.items import ItemScores, make_item
 from kgbias.stats.units import UnitSums, ratio_of_sums
 

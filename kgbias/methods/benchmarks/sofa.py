@@ -9,15 +9,15 @@ from kgbias.errors import DataError
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.store import Store, StoredRun
 from kgbias.io.progress import Progress
-from kgbias.models.base import ModelInfo
-from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.benchmarks.base import (
+from kgbias.methods.benchmarks.base import (
     OVERALL,
     Benchmark,
     BenchmarkResult,
     DomainFigure,
     FigureInfo,
 )
+from kgbias.models.base import ModelInfo
+from kgbias.models.score.distributed import AnyScorer
 from kgbias.probe.items import StoredAmount
 from kgbias.probe.result import save_sofa_result, sofa_result
 from kgbias.probe.run_probes import probe_run, run_probe_set

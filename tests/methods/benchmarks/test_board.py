@@ -13,30 +13,32 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.benchmark import BenchmarkOutcome, Board, build_board
-from kgbias.benchmark.board import short_names
 from kgbias.cli import cli
 from kgbias.compare.paired_tests import ClusterSample, permutation_p_value, swap_p_value
 from kgbias.errors import KgbiasError, StoreError, UsageError
 from kgbias.graph.store import StoredRun
+from kgbias.methods import benchmarks
+from kgbias.methods.benchmarks.base import OVERALL, DomainFigure, FigureInfo
+from kgbias.methods.benchmarks.bbq import BBQ
+from kgbias.methods.benchmarks.board import BenchmarkOutcome, Board, build_board, short_names
+from kgbias.methods.benchmarks.crows import CrowsPairs
+from kgbias.methods.benchmarks.page import benchmark_tables, plain_records, render_benchmark
+from kgbias.methods.benchmarks.records import every_eval_record, hub_results, write_tables
+from kgbias.methods.benchmarks.sofa import Sofa
+from kgbias.methods.benchmarks.stereoset import StereoSet
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import ProbeGrid, Scores
 from kgbias.models.spec import resolve
-from kgbias.probe.benchmarks import (
-    BBQ,
-    OVERALL,
-    CrowsPairs,
-    DomainFigure,
-    FigureInfo,
-    Sofa,
-    StereoSet,
-)
-from kgbias.publish.evaluations import every_eval_record, hub_results, write_tables
-from kgbias.report.benchmark import benchmark_tables, plain_records, render_benchmark
 from kgbias.stats.units import UnitSums, ratio_of_sums
 from tests.conftest import require_modules
+from tests.methods.benchmarks.test_benchmarks import (
+    ROWS,
+    Liking,
+    bbq_file,
+    stereo_file,
+    winogender_file,
+)
 from tests.report_data import shown_rows
-from tests.unit.test_benchmarks import ROWS, Liking, bbq_file, stereo_file, winogender_file
 from tests.unit.test_contrasts import subject
 from tests.unit.test_publish import EVALUATIONS
 
@@ -446,10 +448,10 @@ def test_sofa_of_a_set_has_one_route(
     sets, out = kgbias.gather_sets(**given), tmp_path / "p.jsonl"
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         study.probe_sets("reference", sets, name="s", output=out)
-        assert [c.kept for c in study.benchmark_cost(list(models), **given)] == [3, 0]
-        board = study.benchmark(list(models), **given)
+        assert [c.kept for c in benchmarks.estimate_cost(study, list(models), **given)] == [3, 0]
+        board = benchmarks.run_benchmarks(study, list(models), **given)
         study.probe_sets("reference-masked", sets, name="s", output=tmp_path / "m.jsonl")
-        again = study.benchmark(list(models), **given)
+        again = benchmarks.run_benchmarks(study, list(models), **given)
         assert {name: model.asked for name, model in models.items()} == dict.fromkeys(models, 6)
         assert len((tmp_path / "m.jsonl").read_text().splitlines()) == 6
         the_same_score(board, study.sofa("s"))
@@ -468,7 +470,7 @@ def test_sofa_of_a_run_has_one_route(models: dict[str, Model], tmp_path: Path) -
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.import_file(table, name="r")
         run.probe("reference", by="sofa")
-        board = study.benchmark(list(models), run="r")
+        board = benchmarks.run_benchmarks(study, list(models), run="r")
         run.probe("reference-masked")
         # 2 x 2 of either category; the owls have nobody to be compared with
         assert {name: model.asked for name, model in models.items()} == dict.fromkeys(models, 8)
@@ -491,8 +493,8 @@ def test_a_run_whose_probing_was_cut_off_is_probed_to_its_end(
         with monkeypatch.context() as patch:
             patch.setattr(StoredRun, "save_probe_run", cut_off)
             with pytest.raises(StoreError):
-                study.benchmark(["reference"], run="r")
-        study.benchmark(["reference"], run="r")
+                benchmarks.run_benchmarks(study, ["reference"], run="r")
+        benchmarks.run_benchmarks(study, ["reference"], run="r")
         assert [p.record["triples"] for p in run.stored.probe_runs()] == [2]
 
 
@@ -505,15 +507,15 @@ def test_apx_has_one_route(models: dict[str, Model], files: dict[str, str], tmp_
     kgbias.probe_apx(models["reference"], **given, perplexities=out["before"])  # type: ignore[arg-type]
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         probed = study.probe_apx("reference", **given, perplexities=out["before"])
-        assert [c.kept for c in study.benchmark_cost(list(models), **given)] == [27, 0]
-        board = study.benchmark(list(models), **given)
+        assert [c.kept for c in benchmarks.estimate_cost(study, list(models), **given)] == [27, 0]
+        board = benchmarks.run_benchmarks(study, list(models), **given)
         flagged = study.flags().records()
         again = study.probe_apx("reference", **given, perplexities=out["after"])
         study.probe_apx("reference-masked", **given, perplexities=out["masked"])
         assert {name: model.asked for name, model in models.items()} == dict.fromkeys(models, 54)
         assert out["before"].read_bytes() == out["after"].read_bytes()
         assert len(out["masked"].read_text().splitlines()) == 54
-        assert study.benchmark(list(models), **given).as_dict() == board.as_dict()
+        assert benchmarks.run_benchmarks(study, list(models), **given).as_dict() == board.as_dict()
         assert study.flags().records() == flagged
     assert again.as_dict() == probed.as_dict()
     one, other = board.outcomes
@@ -533,7 +535,8 @@ def test_what_cannot_be_scored_is_left_out_and_said(
 
     models["reference"].token_scores = refuse  # type: ignore[method-assign]
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
-        found = study.benchmark(
+        found = benchmarks.run_benchmarks(
+            study,
             ["reference", "reference-masked"],
             bbq=files["--bbq"],
             statements=files["--statements"],

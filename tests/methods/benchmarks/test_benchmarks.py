@@ -10,11 +10,18 @@ import pytest
 
 from kgbias.errors import DataError
 from kgbias.graph.sqlite import SQLiteStore
+from kgbias.methods.benchmarks import (
+    score_bbq,
+    score_crows_pairs,
+    score_stereoset,
+    score_winogender,
+)
+from kgbias.methods.benchmarks.bbq import read_bbq
+from kgbias.methods.benchmarks.crows import read_crows_pairs
+from kgbias.methods.benchmarks.stereoset import _blank_tokens, read_stereoset
+from kgbias.methods.benchmarks.winogender import read_winogender
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, Scores
-from kgbias.probe import bbq, crows_pairs, stereoset, winogender
-from kgbias.probe.benchmarks import read_bbq, read_crows_pairs, read_stereoset, read_winogender
-from kgbias.probe.benchmarks.stereoset import _blank_tokens
 from kgbias.stats.units import UnitSums, ratio_of_sums, restrict_to_shared
 
 
@@ -87,7 +94,7 @@ def stereo_file(path: Path) -> Path:
 def test_both_parts_of_stereoset(tmp_path: Path) -> None:
     """ "loud" and "early" are liked, "fish" is not: of elves the stereotype, of orcs the other."""
     path = stereo_file(tmp_path / "dev.json")
-    found = figures(stereoset(Liking({"loud": 0.5, "early": 0.5, "fish": -0.5}), path))  # type: ignore[arg-type]
+    found = figures(score_stereoset(Liking({"loud": 0.5, "early": 0.5, "fish": -0.5}), path))  # type: ignore[arg-type]
     for part in ("", "intersentence "):
         assert found[f"{part}overall LMS"] == 100
         assert found[f"{part}overall SS"] == 50 and found[f"{part}overall ICAT"] == 100
@@ -115,13 +122,13 @@ def test_crows_pairs_by_category(tmp_path: Path) -> None:
         "sent_more,sent_less,bias_type\nelves are loud,orcs are loud,race\n"
         "smiths sing,bakers sing,trade\nelves,orcs,race\n"
     )
-    found = crows_pairs(Liking({"orcs": 1.0}), path, "bias-bench")  # type: ignore[arg-type]
+    found = score_crows_pairs(Liking({"orcs": 1.0}), path, "bias-bench")  # type: ignore[arg-type]
     assert figures(found) == {
         "overall metric score": 0,
         "race metric score": 0,
         "trade metric score": 0,
     }
-    found = crows_pairs(Liking({}), path)  # type: ignore[arg-type]
+    found = score_crows_pairs(Liking({}), path)  # type: ignore[arg-type]
     assert found.as_dict()["figures"]["race metric score"]["n"] == 1  # one shares no token
     assert found.remarks == ("1 pairs without tokens to score are left out",)
 
@@ -171,12 +178,12 @@ def test_the_bias_scores_of_bbq_by_hand(tmp_path: Path) -> None:
     """The model always answers smith, who is stereotyped. Ambiguous: never right, biased in the 2
     negative questions of 3: 2 * 2/3 - 1. Disambiguated: right in 2 of 3 and biased in 2 of 3."""
     path = bbq_file(tmp_path / "Trade.jsonl", ROWS)
-    found = figures(bbq(Liking({"smith": 0.5}), [path]))  # type: ignore[arg-type]
+    found = figures(score_bbq(Liking({"smith": 0.5}), [path]))  # type: ignore[arg-type]
     assert found["Trade accuracy, ambiguous"] == 0
     assert found["overall bias, ambiguous"] == pytest.approx(100 / 3)
     assert found["overall accuracy, disambiguated"] == pytest.approx(200 / 3)
     assert found["overall bias, disambiguated"] == pytest.approx(100 / 3)
-    careful = figures(bbq(Liking({"unknowable": 0.5}), [path]))  # type: ignore[arg-type]
+    careful = figures(score_bbq(Liking({"unknowable": 0.5}), [path]))  # type: ignore[arg-type]
     assert careful["overall bias, ambiguous"] == 0 and careful["overall accuracy, ambiguous"] == 100
     assert careful["overall bias, disambiguated"] is None  # no answer names a group
 
@@ -188,7 +195,7 @@ def test_an_accuracy_scales_the_ambiguous_score(tmp_path: Path) -> None:
         question(1, "ambig", "neg", 2, ans0="anvil", ans2="unsaid"),
     ]
     path = bbq_file(tmp_path / "Trade.jsonl", rows)
-    found = figures(bbq(Liking({"smith": 0.5, "unsaid": 0.5}), [path]))  # type: ignore[arg-type]
+    found = figures(score_bbq(Liking({"smith": 0.5, "unsaid": 0.5}), [path]))  # type: ignore[arg-type]
     assert found["overall bias, ambiguous"] == 50 and found["overall accuracy, ambiguous"] == 50
 
 
@@ -256,7 +263,7 @@ class Gendered(Liking):
 
 def test_winogender_by_hand(tmp_path: Path) -> None:
     """Of a smith and a guest each once meant: half is right, and every pair is told apart."""
-    found = figures(winogender(Gendered({}), winogender_file(tmp_path / "all.tsv")))  # type: ignore[arg-type]
+    found = figures(score_winogender(Gendered({}), winogender_file(tmp_path / "all.tsv")))  # type: ignore[arg-type]
     assert found == {
         "overall accuracy": 50,
         "male accuracy": 50,
@@ -264,7 +271,7 @@ def test_winogender_by_hand(tmp_path: Path) -> None:
         "neutral accuracy": 50,
         "overall resolved differently": 100,
     }
-    alike = figures(winogender(Liking({"smith.": 0.5}), tmp_path / "all.tsv"))  # type: ignore[arg-type]
+    alike = figures(score_winogender(Liking({"smith.": 0.5}), tmp_path / "all.tsv"))  # type: ignore[arg-type]
     assert alike["overall resolved differently"] == 0
     (tmp_path / "bad.tsv").write_text("sentid\tsentence\nsmith.guest.0.male.txt\tThe smith.\n")
     with pytest.raises(DataError, match="no male pronoun"):
@@ -277,12 +284,12 @@ def test_winogender_by_hand(tmp_path: Path) -> None:
 def test_items_are_scored_once(tmp_path: Path, store: SQLiteStore) -> None:
     path = bbq_file(tmp_path / "Trade.jsonl", ROWS[:2])
     model = Liking({"smith": 0.5})
-    first = bbq(model, [path], store=store)  # type: ignore[arg-type]
+    first = score_bbq(model, [path], store=store)  # type: ignore[arg-type]
     assert model.asked == 6
     bbq_file(path, ROWS)
-    again = bbq(model, [path], store=store)  # type: ignore[arg-type]
+    again = score_bbq(model, [path], store=store)  # type: ignore[arg-type]
     assert model.asked == 18  # four questions more
-    assert figures(again) == figures(bbq(Liking({"smith": 0.5}), [path]))  # type: ignore[arg-type]
+    assert figures(again) == figures(score_bbq(Liking({"smith": 0.5}), [path]))  # type: ignore[arg-type]
     assert figures(first) != figures(again)
     kept = store.item_scores(model.info, model.settings, [i.id for i in read_bbq([path]).items])
     assert {s.item.name for s in kept.values()} == {f"Trade {n}" for n in range(6)}
@@ -308,9 +315,9 @@ def test_what_was_scored_before_a_stop_stays(tmp_path: Path, store: SQLiteStore)
             return super().token_scores(texts, places)
 
     with pytest.raises(KeyboardInterrupt):
-        bbq(Stopped({}), [path], store=store)  # type: ignore[arg-type]
+        score_bbq(Stopped({}), [path], store=store)  # type: ignore[arg-type]
     model = Liking({})
-    bbq(model, [path], store=store)  # type: ignore[arg-type]
+    score_bbq(model, [path], store=store)  # type: ignore[arg-type]
     assert 0 < model.asked < 600
 
 

@@ -9,11 +9,12 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import kgbias
 from kgbias.errors import UsageError
+from kgbias.methods import benchmarks
+from kgbias.methods.benchmarks import score_stereoset
+from kgbias.methods.benchmarks.stereoset import read_stereoset
 from kgbias.models.score.load import open_scorer
-from kgbias.probe import stereoset
-from kgbias.probe.benchmarks import read_stereoset
 from tests import tiny
-from tests.unit.test_benchmarks import Liking, stereo_file
+from tests.methods.benchmarks.test_benchmarks import Liking, stereo_file
 
 
 def test_stereoset_as_published_gives_the_first_token_alone_what_is_before(tmp_path: Path) -> None:
@@ -35,19 +36,21 @@ def test_stereoset_as_published_gives_the_first_token_alone_what_is_before(tmp_p
         assert value == pytest.approx(float(np.exp(np.mean(found))), rel=1e-4)
         assert value != pytest.approx(other, rel=1e-3)
     assert {i.id for i in read.items}.isdisjoint(i.id for i in read_stereoset(file).items)
-    figures = stereoset(scorer, file, as_published=True)
+    figures = score_stereoset(scorer, file, as_published=True)
     assert figures.figures
     with kgbias.open(None, progress=False) as study:
-        study.benchmark(f"hf:{folder}", stereoset=file, as_published=True)
-        left = study.benchmark_cost(f"hf:{folder}", stereoset=file, as_published=True)
+        benchmarks.run_benchmarks(study, f"hf:{folder}", stereoset=file, as_published=True)
+        left = benchmarks.estimate_cost(study, f"hf:{folder}", stereoset=file, as_published=True)
         assert [cost.kept for cost in left] == [len(read.items)]
-        assert [cost.kept for cost in study.benchmark_cost(f"hf:{folder}", stereoset=file)] == [0]
+        assert [
+            cost.kept for cost in benchmarks.estimate_cost(study, f"hf:{folder}", stereoset=file)
+        ] == [0]
         with pytest.raises(UsageError, match="`as_published` needs `stereoset`"):
-            study.benchmark(f"hf:{folder}", as_published=True, apx=True)
+            benchmarks.run_benchmarks(study, f"hf:{folder}", as_published=True, apx=True)
 
 
 def test_stereoset_as_published_is_about_causal_models(tmp_path: Path) -> None:
     file = stereo_file(tmp_path / "dev.json")
     masked = Liking({}, kind="masked")
     with pytest.raises(UsageError, match="causal models on this machine"):
-        stereoset(masked, file, as_published=True)  # type: ignore[arg-type]
+        score_stereoset(masked, file, as_published=True)  # type: ignore[arg-type]

@@ -27,8 +27,9 @@ from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure
+from kgbias.methods.benchmarks.base import OVERALL, Benchmark, DomainFigure, FigureInfo
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.probe.benchmarks import OVERALL, Benchmark, DomainFigure, FigureInfo, StoredAmount
+from kgbias.probe.items import StoredAmount
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import DEFAULT_DRAWS, Values, kendall_tau
 from kgbias.stats.poststratification import StandardWeights, StratifiedSample

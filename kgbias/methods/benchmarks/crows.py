@@ -8,14 +8,14 @@ import numpy as np
 
 from kgbias.errors import DataError
 from kgbias.io.tables import TableFormat, read_table
-from kgbias.models.score.base import TextScorer, TokenIds
-from kgbias.probe.benchmarks.base import (
+from kgbias.methods.benchmarks.base import (
     DomainFigure,
     FigureInfo,
     ItemBenchmark,
     percent_estimate,
     places_by_domain,
 )
+from kgbias.models.score.base import TextScorer, TokenIds
 from kgbias.probe.items import ItemScores, make_item
 from kgbias.stats.units import UnitSums, ratio_of_sums
 

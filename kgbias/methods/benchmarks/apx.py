@@ -6,10 +6,7 @@ import numpy as np
 
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
-from kgbias.models.base import ModelInfo
-from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.apx import can_flag, chance_share
-from kgbias.probe.benchmarks.base import (
+from kgbias.methods.benchmarks.base import (
     Benchmark,
     BenchmarkResult,
     DomainFigure,
@@ -17,6 +14,9 @@ from kgbias.probe.benchmarks.base import (
     percent_estimate,
     places_by_domain,
 )
+from kgbias.models.base import ModelInfo
+from kgbias.models.score.distributed import AnyScorer
+from kgbias.probe.apx import can_flag, chance_share
 from kgbias.probe.items import StoredAmount
 from kgbias.probe.names import NameSentences, probe_apx
 from kgbias.probe.result import ApxFlags

@@ -7,8 +7,6 @@ from typing import Any
 
 from markupsafe import Markup
 
-from kgbias.benchmark import BenchmarkOutcome, Board, Standing
-from kgbias.benchmark.board import ALL_GROUPS, CRAWL_BENCHMARK
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
 from kgbias.io.columns import Column, Formatted
@@ -22,7 +20,14 @@ from kgbias.io.drawing import (
 )
 from kgbias.io.files import write_text
 from kgbias.io.text import format_p_value, spoken_name
-from kgbias.probe.benchmarks import DomainFigure
+from kgbias.methods.benchmarks.base import DomainFigure
+from kgbias.methods.benchmarks.board import (
+    ALL_GROUPS,
+    CRAWL_BENCHMARK,
+    BenchmarkOutcome,
+    Board,
+    Standing,
+)
 from kgbias.report.cards import TableCard
 from kgbias.report.figures import draw_rows, shorten_name
 from kgbias.report.style import inline_svg, read_source
@@ -323,7 +328,7 @@ def render_benchmark(board: Board) -> str:
     by_label = {table.label: table for table in benchmark_tables(board)}
     timed_outcomes = [o for o in board.outcomes if not math.isnan(o.seconds)]
     return pages.fill_template(
-        read_source("benchmark.html"),
+        pages.read_asset("kgbias.methods.benchmarks", "page.html"),
         board=board,
         called=renamed,
         style=pages.page_style(read_source("style.css")),

@@ -1,6 +1,8 @@
-"""`kgbias benchmark`: several models on bias benchmarks."""
+"""`kgbias benchmark`: several models on bias benchmarks; and `kgbias probe pairs`: one model on
+one."""
 
 import math
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,14 +21,19 @@ from kgbias.cli.options import (
     store_option,
     workers_settings,
 )
-from kgbias.cli.probe import FILE_TYPE
-from kgbias.cli.settings import keep_applicable, setting, settings
+from kgbias.cli.probe import FILE_TYPE, format_estimate, open_named_scorer, scorer_options
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.cli.show import Output
+from kgbias.errors import UsageError
+from kgbias.graph.store import open_store
 from kgbias.io.columns import Column
 from kgbias.io.text import format_duration
+from kgbias.methods import benchmarks
+from kgbias.parameters import check_applies
 
 if TYPE_CHECKING:
-    from kgbias.benchmark import BenchmarkCost, Board
+    from kgbias.methods.benchmarks.board import BenchmarkCost, Board
+    from kgbias.methods.benchmarks.figures import PairFigures
 
 _OPENING_OPTIONS = ("begin", "device", "dtype", "base_url")
 
@@ -113,9 +120,10 @@ def benchmark(
     library_options = drop_unset(**options)
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            costs = study.benchmark_cost(models, **library_options)
+            costs = benchmarks.estimate_cost(study, models, **library_options)
             return Output(costs, lambda: _print_cost(costs))
-        board = study.benchmark(
+        board = benchmarks.run_benchmarks(
+            study,
             models,
             output=output,
             tables=tables,
@@ -192,3 +200,90 @@ def _print_board(board: "Board") -> None:
 
 def _describe_first(share: float) -> str:
     return f"first in {share:.0%} of resamples"
+
+
+_OPTIONS_BY_BENCHMARK = {
+    "stereoset": ["convention", "as_published", "seed"],
+    "crows_pairs": ["convention"],
+    "bbq": ["seed"],
+    "winogender": ["seed"],
+}
+
+
+@click.command(
+    cls=Command,
+    short_help="Score StereoSet, CrowS-Pairs, BBQ or Winogender.",
+    examples=("kgbias probe pairs --stereoset dev.json --model smollm2",),
+)
+@click.option("--stereoset", type=FILE_TYPE, help="Score this StereoSet file (JSON).")
+@click.option("--crows-pairs", type=FILE_TYPE, help="Score this CrowS-Pairs file (CSV).")
+@click.option(
+    "--bbq",
+    type=FILE_TYPE,
+    multiple=True,
+    help="Score this BBQ file (JSON lines; repeat for more, and for additional_metadata.csv).",
+)
+@click.option("--winogender", type=FILE_TYPE, help="Score Winogender's all_sentences.tsv.")
+@setting(
+    "convention",
+    type=click.Choice(["original", "bias-bench"]),
+    help="Score as the authors' code does, or as bias-bench (default: original). They differ only "
+    "for CrowS-Pairs.",
+)
+@click.option(
+    "--as-published",
+    is_flag=True,
+    help="StereoSet, of a causal model: give the token before a sentence to its first token alone, "
+    "as the authors' code and bias-bench do (default: to all).",
+)
+@click.option(
+    "--store",
+    "store_url",
+    metavar="PATH-or-URL",
+    help="Keep the items' scores in this store, and reuse those already there.",
+)
+@scorer_options
+@workers_settings
+@settings("seed")
+@json_option
+def pairs(store_url: str | None, **options: Any) -> Output:
+    """Score a benchmark of sentences from your own copy of its file."""
+    files = {name: options.pop(name) for name in _OPTIONS_BY_BENCHMARK}
+    files_given = [name for name, value in files.items() if value]
+    if len(files_given) != 1:
+        raise UsageError(
+            "give one file: --stereoset FILE, --crows-pairs FILE, --bbq FILE or --winogender FILE"
+        )
+    name = files_given[0]
+    convention_options = {
+        "convention": options["convention"],
+        "as_published": options["as_published"] or None,
+    }
+    check_applies(drop_unset(**convention_options), _OPTIONS_BY_BENCHMARK, files_given)
+    if not options["as_published"]:
+        options.pop("as_published")
+    if "seed" not in _OPTIONS_BY_BENCHMARK[name]:
+        options = drop_shared(options, ["seed"])
+    score = getattr(benchmarks, f"score_{name}")
+    with ExitStack() as stack, open_named_scorer(options) as (scorer, progress):
+        if store_url is not None:
+            options["store"] = stack.enter_context(open_store(store_url, notify=progress.note))
+        result = score(scorer, files[name], **drop_unset(**options), progress=progress)
+    return Output(result, lambda: _print_pairs(result))
+
+
+def _print_pairs(result: "PairFigures") -> None:
+    show.print_table(
+        ("", "", "", ""),
+        (
+            (
+                figure.domain,
+                figure.figure,
+                format_estimate(figure.estimate),
+                f"n {figure.estimate.n}",
+            )
+            for figure in result.figures
+        ),
+    )
+    for remark in result.remarks:
+        show.say(remark)

@@ -10,8 +10,7 @@ import numpy as np
 from kgbias.errors import DataError, list_columns
 from kgbias.io.published_sets import identify_columns
 from kgbias.io.tables import TableFormat, as_text, parse_literal, read_sheet
-from kgbias.models.score.base import Array, TextScorer
-from kgbias.probe.benchmarks.base import (
+from kgbias.methods.benchmarks.base import (
     DomainFigure,
     FigureInfo,
     ItemBenchmark,
@@ -19,6 +18,7 @@ from kgbias.probe.benchmarks.base import (
     score_continuations,
     sum_by_key,
 )
+from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.items import ItemScores, make_item
 from kgbias.stats.units import UnitSums
 
