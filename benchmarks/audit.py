@@ -253,7 +253,7 @@ def read_findings(text: str) -> set[str]:
             reported.add(f"{m[1]} declined")
         elif m := re.search(r"The mean (.+?) of what it says about (\w+)", line):
             reported.add(f"{m[2]} {m[1]}")
-        elif m := re.search(r"Of (\w+) it speaks more", line):
+        elif m := re.search(r"\*\* About (\w+) it (?:speaks|says)", line):
             reported.add(f"{m[1]} words")
     return reported
 

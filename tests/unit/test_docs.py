@@ -372,3 +372,28 @@ def test_each_promise_for_faults_names_a_test_that_is_there() -> None:
         for file, test in re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", row.rpartition(" | ")[2]):
             text = (ROOT / file).read_text("utf-8")
             assert f"def {test or 'test_'}" in text or "attack" in file, f"{file} has no {test}"
+
+
+def test_the_page_names_every_exhibit() -> None:
+    """And none that is not made: their keys begin with the place of their category."""
+    sources = [*ROOT.glob("kgbias/report/*.py"), *ROOT.glob("kgbias/methods/*/*.py")]
+    made = {
+        # What is filled in, and a number after a key, is an asterisk: `topic-*`.
+        re.sub(r"\{[^{}]*\}", "*", key)
+        for source in sources
+        if source.name != "sofa.py"  # one row stands for its own
+        for key in re.findall(r'f"\{place\}-([^"]+)"', source.read_text("utf-8"))
+    }
+    made = {re.sub(r"(?<=[a-z])\*$", "", key) for key in made}
+    page = (ROOT / "docs" / "methods" / "measure.md").read_text("utf-8")
+    section = page.partition("\n## Exhibits\n")[2]
+    named = {
+        re.sub(r"\b[A-Z]{2,}\b", "*", key)
+        for row in re.findall(r"^\|([^|]+)\|", section, re.MULTILINE)
+        for key in re.findall(r"`NN-([^`]+)`", row)
+    }
+    begun = tuple(key.removesuffix("...") for key in named if key.endswith("..."))
+    assert len(made) > 30
+    assert {key for key in made if not key.startswith(begun)} == {
+        key for key in named if not key.endswith("...")
+    }
