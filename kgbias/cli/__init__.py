@@ -149,7 +149,7 @@ def _describe_os_error(error: OSError) -> str:
     return f"the system says: {reason}"
 
 
-_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF, errno.EROFS)
+_OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # of writing alone
 
 
 def _stop_once(*_: object) -> NoReturn:

@@ -25,6 +25,7 @@ the store's thread, but from an encoder in a thread of its own, since that may t
 """
 
 import asyncio
+import errno
 import hashlib
 import hmac
 import ipaddress
@@ -654,6 +655,8 @@ def _open_socket(host: str, port: int) -> socket.socket:
         return socket.create_server(address[:2], family=family)
     except (OSError, OverflowError) as error:
         reason = getattr(error, "strerror", None) or str(error)
+        not_ours = (errno.EADDRNOTAVAIL, socket.EAI_NONAME, socket.EAI_AGAIN, socket.EAI_FAIL)
+        other = "`host`" if getattr(error, "errno", None) in not_ours else "`port`"
         raise UsageError(
-            f"cannot listen on {host}, port {port}: {reason}; choose another `port`"
+            f"cannot listen on {host}, port {port}: {reason}; choose another {other}"
         ) from error

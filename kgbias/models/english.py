@@ -58,8 +58,10 @@ def load_english(*components: str) -> Any:
         path = folder / name / file
         try:
             file_digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        except OSError:
+        except FileNotFoundError:
             file_digest = ""
+        except OSError as error:
+            raise ModelError(f"cannot read {path}: {error.strerror}") from error
         if file_digest != expected:
             raise ModelError(
                 f"{path} is not the file of {MODEL_NAME}: reinstall kgbias[reader], or remove the "

@@ -15,6 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
+from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError, first_line
 from kgbias.models.pretrained import create_untrained, load_pretrained, quiet_transformers
@@ -80,7 +81,10 @@ def convert_once(file: Path, name: str, notify: Callable[[str], None]) -> Path:
             partial.rename(target)
         except OSError as error:
             if not (target / "config.json").is_file():
-                raise ModelError(f"cannot convert {file}: {error}") from error
+                raise ModelError(
+                    f"cannot convert {file} into {target.parent}: {error}; KGBIAS_CACHE can name "
+                    "another folder"
+                ) from error
         finally:
             shutil.rmtree(partial, ignore_errors=True)
     return target
@@ -130,5 +134,15 @@ def _convert(file: Path, target: Path) -> None:
     plain_model = create_untrained("AutoModelForCausalLM", loaded_model.config, dtype=torch.float32)
     plain_model.load_state_dict(loaded_model.state_dict())
     with quiet_transformers():
-        plain_model.save_pretrained(target)
-        tokenizer.save_pretrained(target)
+        _save(target, plain_model, tokenizer)
+
+
+def _save(target: Path, *parts: Any) -> None:
+    """Save parts of a model, which are transformers'. Raises OSError if that cannot be done."""
+    from safetensors import SafetensorError
+
+    try:
+        for part in parts:
+            part.save_pretrained(target)
+    except SafetensorError as error:  # as if the disk is full
+        raise OSError(first_line(error)) from error

@@ -20,6 +20,7 @@ A gated model, a hub that is down, and a LoRA adapter or GGUF file alone are eac
 are (tests/unit/test_specs.py).
 """
 
+import errno
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -424,10 +425,21 @@ def _explain_missing(wanted_model: str, error: BaseException) -> str:
             f"{wanted_model!r} is neither a folder nor in the local cache, and the hub could not "
             f"be reached{server_reason}: try again later, or download it first"
         )
+    if system_errors := [c for c in causes if isinstance(c, OSError) and c.strerror]:
+        refused = system_errors[0]
+        file_note = f": {refused.filename}" if refused.filename else ""
+        advice = f"; {_ELSEWHERE}" if refused.errno in _FOLDER_ERRORS else ""
+        return f"{wanted_model!r} cannot be fetched: {refused.strerror}{file_note}{advice}"
+    if not any(isinstance(cause, errors.HFValidationError) for cause in causes):
+        return f"{wanted_model!r} cannot be opened: {first_line(error)}"
     return (
         f"no model {wanted_model!r}: no such folder, and no model with that id in the local cache "
         "or on the hub"
     )
+
+
+_FOLDER_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
+_ELSEWHERE = "HF_HOME can name another folder for what is fetched"
 
 
 def _iter_causes(error: BaseException | None) -> Iterator[BaseException]:

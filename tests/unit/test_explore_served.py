@@ -574,3 +574,10 @@ def test_until_there_is_something_to_show() -> None:
     app.set_running([])  # it ended without a statement
     status, _, body = asked(app, "/")
     assert status == 503 and b"running" not in body and b"no statements yet" in body
+
+
+@pytest.mark.parametrize(("host", "port", "other"), [("203.0.113.9", 0, "host"), ("", -1, "port")])
+def test_what_cannot_be_listened_on_is_named(host: str, port: int, other: str) -> None:
+    """The address is of another machine: another port would not help (RFC 5737)."""
+    with pytest.raises(UsageError, match=f"cannot listen on .*choose another `{other}`"):
+        server._open_socket(host, port)

@@ -1,14 +1,17 @@
 """The grammar of model specs, and what a model says that it was trained as."""
 
+import errno
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from kgbias.errors import ModelError
 from kgbias.models import (
     Spec,
+    gguf,
     parse_spec,
     resolve,
     spec,
@@ -131,6 +134,41 @@ def hub_error(name: str, code: int) -> OSError:
     kind = getattr(huggingface_hub.errors, name)
     error.__cause__ = kind("it said no", response=response) if code else kind("not found here")
     return error
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "fetched: No space left .*HF_HOME"),
+        (OSError(errno.EMFILE, "Too many open files", "x.lock"), r"open files: x\.lock$"),
+        (
+            ValueError("its model type is not known\nto this version"),
+            "its model type is not known$",
+        ),
+    ],
+)
+def test_what_keeps_a_model_from_being_fetched_is_not_called_missing(
+    error: Exception, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("transformers")
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(spec, "load_pretrained", refuse)
+    with pytest.raises(ModelError, match=f"^'someone/model' cannot be .*{said}"):
+        resolve("hf:someone/model")
+
+
+def test_what_safetensors_cannot_write_is_an_error_of_the_system(tmp_path: Path) -> None:
+    safetensors = pytest.importorskip("safetensors.numpy")
+
+    class Model:
+        def save_pretrained(self, folder: Path) -> None:
+            safetensors.save_file({"a": np.zeros(9)}, folder / "nowhere" / "a.safetensors")
+
+    with pytest.raises(OSError, match="No such file"):  # safetensors raises another class
+        gguf._save(tmp_path, Model())
 
 
 @pytest.mark.parametrize(

@@ -452,6 +452,7 @@ def test_a_key_that_goes_unencrypted_to_a_public_server_is_remarked_once(
         (errno.EMFILE, "Too many open files: the system allows no more open files"),
         (errno.ENOSPC, "cannot write the output: No space left on device"),
         (errno.ENODEV, "the system says: No such device"),
+        (errno.EIO, "the system says: Input/output error"),  # of reading as well
     ],
 )
 def test_what_the_system_refuses_is_not_put_down_to_the_output(

@@ -205,7 +205,9 @@ class OfflineNetwork:
 
         try:
             reader = CalibratedReader(load_file(heads[0]), self._upper)
-        except (OSError, KeyError, RuntimeError, SafetensorError) as error:
+        except OSError as error:
+            raise DataError(f"cannot read {heads[0]}: {error.strerror or error}") from error
+        except (KeyError, RuntimeError, SafetensorError) as error:
             raise DataError(
                 f"{heads[0]} holds no heads for this version of kgbias: {error}"
             ) from error
