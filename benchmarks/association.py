@@ -14,8 +14,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from kgbias.associate.ceat import draw_effects, fit_random_effects
-from kgbias.associate.permutation import permutation_test
+from kgbias.methods.associations.ceat import draw_effects, fit_random_effects
+from kgbias.methods.associations.permutation import permutation_test
 
 WORDS, DIMENSIONS = 25, 768
 Tables = list[list[np.ndarray]]

@@ -6,7 +6,7 @@ Planted: the given names of two groups whose regard was planted to differ by 0.4
 words of positive and of negative regard; found if p <= 0.05 and the sign is right. Null: the names
 of two groups with the same beliefs, dealt at random to the two sets; p <= 0.05 is a false positive.
 Each row is a method and a setting; the p of a search over settings is corrected for the search
-(`kgbias.associate.search`). Prints a Markdown table, for docs/methods/how-well.md.
+(`kgbias.methods.associations.search`). Prints a Markdown table, for docs/methods/how-well.md.
 """
 
 import sys
@@ -17,16 +17,16 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from kgbias.associate.grid import EmbeddingCache, PredictionCache
-from kgbias.associate.lpbs import lpbs
-from kgbias.associate.result import Association, Statistics
-from kgbias.associate.search import search_seat
-from kgbias.associate.sets import AssociationTest
-from kgbias.associate.weat import seat
+from kgbias.methods.associations.grid import EmbeddingCache, PredictionCache
+from kgbias.methods.associations.lpbs import lpbs
+from kgbias.methods.associations.result import Association, Statistics
+from kgbias.methods.associations.search import search_seat
+from kgbias.methods.associations.sets import AssociationTest
+from kgbias.methods.associations.weat import seat
 from kgbias.models.embed import Encoder, open_encoder
 from kgbias.models.predict import open_predictor
 from kgbias.stats.inference import proportion
-from tests.integration.test_associate_reference import LEVEL, nulls, planted
+from tests.methods.associations.integration.test_associate_reference import LEVEL, nulls, planted
 
 Measure = Callable[[AssociationTest, Statistics], Association]
 ONE_TAILED = Statistics(bootstrap_draws=1)

@@ -19,12 +19,17 @@ from numpy.typing import NDArray
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from kgbias.associate.effect import scale_to_unit
-from kgbias.associate.sets import WordSet
-from kgbias.associate.weat import fill_slot_templates
+from kgbias.methods.associations.effect import scale_to_unit
+from kgbias.methods.associations.sets import WordSet
+from kgbias.methods.associations.weat import fill_slot_templates
 from kgbias.models.embed import Encoder, Encoding, open_encoder
 from kgbias.stats.inference import rank_correlation
-from tests.integration.test_associate_reference import NEGATIVE, PLANTED, POSITIVE, TRUTH
+from tests.methods.associations.integration.test_associate_reference import (
+    NEGATIVE,
+    PLANTED,
+    POSITIVE,
+    TRUTH,
+)
 
 RIDGE = 0.1  # of the mean variance of a dimension
 PERMUTATIONS = 200

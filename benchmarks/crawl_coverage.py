@@ -16,13 +16,13 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from kgbias.associate.effect import effect_estimate, effect_sizes
 from kgbias.calibrate.evidence_rows import mean_over_pairs
 from kgbias.compare.families import REST, run_family
 from kgbias.compare.paired_tests import ClusterSample, permutation_detectable, permutation_p_value
 from kgbias.compare.permutation import permutation_units
 from kgbias.evidence import jackknife_kendall_tau
 from kgbias.measure.topics.shares import kl_divergence, relative_entropies
+from kgbias.methods.associations.effect import effect_estimate, effect_sizes
 from kgbias.stats.designs import Design, percentile_interval, resample_effects
 from kgbias.stats.inference import (
     Estimate,
@@ -368,8 +368,8 @@ def draw_topics(rng: np.random.Generator, shares: Values, per_prompt: int) -> Sa
 
 def words(samples: int = 1_000) -> Iterator[Row]:
     """The effect size of an association test with n words per set, over all words
-    (`kgbias.associate.effect`): by noncentral t, and by percentiles of resampled words as
-    before."""
+    (`kgbias.methods.associations.effect`): by noncentral t, and by percentiles of resampled words
+    as before."""
     yield "words", "d within sets", "associations", "noncentral t", "percentiles, as before"
     for set_size in (6, 8, 16):
         for true in (0.0, 1.0, 2.0):

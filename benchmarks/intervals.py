@@ -15,8 +15,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgbias.associate.methods import SCORES, _bootstrap_interval
-from kgbias.associate.result import Statistics
 from kgbias.compare.families import run_family
 from kgbias.compare.model_contrasts import _paired_difference
 from kgbias.compare.refusals import estimate_refusal_share
@@ -29,6 +27,8 @@ from kgbias.io.stereoset_file import StereoSetExample
 from kgbias.measure.rater_agreement import krippendorff_alpha
 from kgbias.measure.scorer_agreement import cohens_kappa, correlation_estimate
 from kgbias.measure.topics.shares import GroupShares, kl_divergence, relative_entropies
+from kgbias.methods.associations.methods import SCORES, _bootstrap_interval
+from kgbias.methods.associations.result import Statistics
 from kgbias.methods.benchmarks.bbq import _FIGURE_FUNCTIONS
 from kgbias.methods.benchmarks.stereoset import _domain_figures
 from kgbias.methods.profiles.words import _intervals

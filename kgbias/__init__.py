@@ -23,10 +23,6 @@ if TYPE_CHECKING:
     from typing import Any
 
     from kgbias import errors as errors
-    from kgbias.associate.sets import AssociationTest as AssociationTest
-    from kgbias.associate.sets import WordSet as WordSet
-    from kgbias.associate.sets import find_tests as find_tests
-    from kgbias.associate.sets import read_tests as read_tests
     from kgbias.crawl.config import CrawlConfig as CrawlConfig
     from kgbias.crawl.plans import Price as Price
     from kgbias.crawl.seeds import SeedCategory as SeedCategory
@@ -71,7 +67,6 @@ if TYPE_CHECKING:
 
 # module -> the public names that it defines
 _PUBLIC = {
-    "kgbias.associate.sets": ("AssociationTest", "WordSet", "find_tests", "read_tests"),
     "kgbias.crawl.config": ("CrawlConfig",),
     "kgbias.crawl.plans": ("Price",),
     "kgbias.crawl.seeds": ("SeedCategory", "known_seeds"),

@@ -129,7 +129,7 @@ class Pack:
         preset: what `preset` sets in addition.
         groups: the file of its own groups, if any.
         words: what it declares of its language.
-        names: the file of the names of its groups, if any: indicators (`kgbias.associate`).
+        names: the file of the names of its groups, if any (`kgbias.evidence.indicators`).
         hash: of all its files.
     """
 

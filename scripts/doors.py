@@ -8,7 +8,6 @@ from inspect import getmembers_static, isfunction, signature
 from typing import get_type_hints
 
 import kgbias
-from kgbias.associate import sets as test_sets
 from kgbias.crawl import seeds
 from kgbias.crawl.configure import Groups
 from kgbias.evidence import stereotype_tables
@@ -21,6 +20,7 @@ from kgbias.measure.configure import MeasureOptions
 from kgbias.measure.scorers import _custom as own_scorers
 from kgbias.measure.scorers import _scores_file as scores
 from kgbias.methods import iter_calls
+from kgbias.methods.associations import sets as test_sets
 from kgbias.methods.benchmarks import bbq, crows, winogender
 from kgbias.methods.pairs import config as pairs
 from kgbias.methods.rag import preference as wikieval

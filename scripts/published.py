@@ -25,14 +25,14 @@ from typing import Any
 import numpy as np
 
 import kgbias
-from kgbias.associate.result import Statistics
-from kgbias.associate.sets import find_tests
-from kgbias.associate.weat import weat
 from kgbias.compare.sofa import measure_rank_agreements
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.graph.profiles import labels_of
 from kgbias.io.stereoset_file import LABELS, PARTS, StereoSetExample, read_examples
+from kgbias.methods.associations.result import Statistics
+from kgbias.methods.associations.sets import find_tests
+from kgbias.methods.associations.weat import weat
 from kgbias.methods.benchmarks.bbq import CONDITIONS, read_bbq
 from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.stereoset import StereoSet

@@ -139,14 +139,14 @@ def package_of(file: str) -> str:
 def map_reference(folder: Path) -> None:
     """The reference model from the crawl to the pages."""
     import kgbias
-    from kgbias.methods import attribution
+    from kgbias.methods import associations, attribution
 
     with kgbias.open(folder / "kgbias.db") as study:
         run = study.crawl("reference", category="faiths", samples=1, iterations=1)
         run.measure()
         run.evidence("reference")
         attribution.attribute(run, top=2)
-        run.associate("reference", tests=["C6"])
+        associations.associate(run, "reference", tests=["C6"])
         run.to_networkx()
         run.triples().to_frame()
         run.report(folder / "report.html")

@@ -151,7 +151,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
     probes: Any = {"probes": 300, "statements": ["wear amber scarves"]}
 
     import kgbias
-    from kgbias.methods import attribution, benchmarks, pairs, profiles, rag, stories
+    from kgbias.methods import associations, attribution, benchmarks, pairs, profiles, rag, stories
     from kgbias.methods.rag.metrics import AnswerRecord
 
     names = [{"name": n, "group": g} for n, g in (("Ann", "a"), ("Bob", "b"), ("Eve", "a"))]
@@ -251,15 +251,15 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Run.match_stereotypes": lambda: run().match_stereotypes(
             [{"group": PEOPLES[0], "attribute": "amber scarves"}]
         ),
-        "Run.associate": lambda: run().associate(
+        "associations.associate": lambda: associations.associate(
+            run(),
             tests=SETS,
             vectors=VECTORS,  # type: ignore[arg-type]
         ),
-        "Run.associations": lambda: run().associations(),
-        "Study.associate": lambda: study.associate(REFERENCE, tests=SETS, methods="w-seat"),
-        "Study.grid_cost": lambda: study.grid_cost(REFERENCE, "C6", "w-seat"),
-        "Study.associate_grid": lambda: study.associate_grid(
-            REFERENCE, "C6", "w-seat", encoding="word-average", cache=False
+        "associations.list_associations": lambda: associations.list_associations(run()),
+        "associations.grid_cost": lambda: associations.grid_cost(study, REFERENCE, "C6", "w-seat"),
+        "associations.associate_grid": lambda: associations.associate_grid(
+            study, REFERENCE, "C6", "w-seat", encoding="word-average", cache=False
         ),
         "Study.probe_sets": lambda: study.probe_sets(
             REFERENCE, {"peoples": (PEOPLES, ["wear amber scarves", "love rain"])}

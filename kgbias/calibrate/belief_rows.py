@@ -12,8 +12,8 @@ from math import log
 
 import numpy as np
 
-from kgbias.associate.indicators import shipped_indicators
 from kgbias.calibrate.calibration_rows import Calibration, RowFunction, RowResult
+from kgbias.evidence.indicators import shipped_indicators
 from kgbias.evidence.names import group_names
 from kgbias.evidence.probe_plan import MIN_CARRIERS, build_stem
 from kgbias.graph.types import Group, GroupName

@@ -43,7 +43,6 @@ _SECTIONS = {
         "runs": "List the runs in a store.",
     },
     _METHODS: {
-        "associate": "Run association tests (WEAT, SEAT, CEAT, LPBS).",
         "known": "Compare what a run says with recorded stereotypes.",
         "label": "Label statements by hand, to correct figures.",
         "probe": "Ask which group a model finds likeliest (SoFa, APX).",

@@ -8,7 +8,6 @@ from typing import Any
 import click
 
 import kgbias
-from kgbias.associate.indicators import NAME_MARKS
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import (
@@ -31,6 +30,7 @@ from kgbias.evidence import (
     select_top_rows,
 )
 from kgbias.evidence.evidence_table import NOT_PROBED, ORDERS, count_sentences
+from kgbias.evidence.indicators import NAME_MARKS
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_plan import FLOOR_CHOICES, EvidencePrice
 from kgbias.graph.types import node_id

@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from kgbias.associate.indicators import Indicators
 from kgbias.errors import DataError
+from kgbias.evidence.indicators import Indicators
 from kgbias.evidence.names import declared_indicators
 from kgbias.evidence.probe_tables import build_group_tables
 from kgbias.graph.store import StoredRun

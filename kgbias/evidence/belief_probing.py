@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgbias.associate.indicators import Indicators
+from kgbias.evidence.indicators import Indicators
 from kgbias.evidence.names import declared_indicators
 from kgbias.evidence.probe_plan import (
     ProbePlan,

@@ -5,7 +5,7 @@ and its paraphrases among the declared indicators. What a model believes about m
 the floor.
 
 Made-up names follow from a seed and the forms of the real names, so a run's floor is the same
-wherever it is made. What stands for a group is declared once, in `kgbias.associate.indicators`.
+wherever it is made. What stands for a group is declared once, in `kgbias.evidence.indicators`.
 """
 
 import re
@@ -17,14 +17,14 @@ from itertools import product
 from random import Random
 from typing import Any
 
-from kgbias.associate.indicators import (
+from kgbias.errors import DataError
+from kgbias.evidence.indicators import (
     GroupIndicators,
     Indicators,
     placebo_indicators,
     read_indicators,
     shipped_indicators,
 )
-from kgbias.errors import DataError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, node_id
 from kgbias.ids import normalise

@@ -10,8 +10,8 @@ from functools import cached_property
 from random import Random
 from typing import TypedDict
 
-from kgbias.associate.indicators import Indicators, shipped_indicators
 from kgbias.errors import DataError, KgbiasError, UsageError
+from kgbias.evidence.indicators import Indicators, shipped_indicators
 from kgbias.evidence.names import (
     MIN_NAMES,
     NonceRoots,

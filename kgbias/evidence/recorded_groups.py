@@ -14,15 +14,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 
-from kgbias.associate.indicators import shipped_indicators
 from kgbias.crawl.seeds import published_seeds, read_seeds
+from kgbias.evidence.indicators import shipped_indicators
 from kgbias.evidence.names import all_names, group_names, normalise_name
 from kgbias.graph.stereotypes import Stereotype
 from kgbias.graph.types import Group, GroupName
 
 NATIONALITY = "nationality"
 _PLACE_PHRASE = re.compile(r"^(?:the )?people (?:of|from) ", re.IGNORECASE)
-# As the published nationalities have them (associate/wordsets/indicators.toml); those that are
+# As the published nationalities have them (evidence/word_sets/indicators.toml); those that are
 # shortest and differ most stand first.
 _NATION_FORMS = (
     ("{}s", "noun"),

@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgbias.associate.indicators import Indicators
 from kgbias.errors import UsageError
 from kgbias.evidence.belief_probing import plan_belief_run, score_plans, stack_bits
 from kgbias.evidence.evidence_table import read_beliefs
+from kgbias.evidence.indicators import Indicators
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_plan import ProbeSettings, default_carriers
 from kgbias.graph.selection import Selection

@@ -16,10 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.associate.indicators import Indicators
 from kgbias.errors import DataError
 from kgbias.evidence.claims import Claim, are_exclusive, extract_claims
 from kgbias.evidence.evidence_table import read_beliefs, summarise_floor
+from kgbias.evidence.indicators import Indicators
 from kgbias.evidence.names import all_names, declared_indicators, normalise_name
 from kgbias.evidence.recorded_agreement import AgreementFigure, agreement_of_beliefs
 from kgbias.evidence.stereotype_tables import SEEGULL, Stereotype, word_stereotype

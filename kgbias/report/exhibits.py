@@ -11,7 +11,7 @@
 | topics | table 3 |
 | pair, beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
 believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
-associations, agreement, in-stories, recorded, scorers, variance | beyond the paper |
+agreement, in-stories, recorded, scorers, variance | beyond the paper |
 | sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 
 An exhibit is a figure with its table, in files and in the report. To add one, write a builder here,
@@ -150,6 +150,8 @@ def variance_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
 
 def run_exhibits(data: RunData) -> Iterator[Exhibit]:
     """Everything that the run has to show, by category and arm."""
+    parts = report_parts()
+    arm_builders = (*_ARM_BUILDERS, *(part.of_arm for part in parts if part.of_arm))
     for number, category in enumerate(data.categories, 1):
         place = f"{number:02d}"
         yield from _topic_word_exhibits(data, category, place)
@@ -158,7 +160,7 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
             for number, arm in enumerate(data.arms, 1)
         ]
         for arm, arm_place in places:
-            for builder in _ARM_BUILDERS:
+            for builder in arm_builders:
                 for exhibit in builder(arm, category, arm_place):
                     yield _label_arm(exhibit, arm, builder in _GROUP_COMPARISONS)
         for exhibit in arm_exhibits(data, category, place):
@@ -174,18 +176,17 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
             yield from belief_comparison_exhibits(comparison, category, place)
         yield from choice_exhibits(data, category, place)
         yield from refusal_exhibits(data, category, place)
-        for part in report_parts():
+        for part in parts:
             if part.of_category:
                 yield from part.of_category(data, category, place)
     last_place = f"{len(data.categories) + 1:02d}"
-    yield from association_test_exhibits(data, last_place)
     yield from belief_agreement_exhibits(data, last_place)
     yield from story_exhibits(data, last_place)
     yield from stereotype_exhibits(data, last_place)
     if data.sofa:
         yield from sofa_exhibits(data.sofa, last_place)
     yield from scorer_agreement_exhibits(data, last_place)
-    for part in report_parts():
+    for part in parts:
         if part.of_run:
             yield from part.of_run(data, last_place)
     yield from variance_exhibits(data, last_place)
@@ -746,74 +747,6 @@ def probe_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit
         )
 
 
-def association_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
-    """SC-WEAT of each group beside its overall regard."""
-    rows = []
-    for group in data.groups(category):
-        if association := data.scores.get((group.id, "sc_weat")):
-            regard = data.scores.get((group.id, "overall_regard"))
-            rows.append([group.name, association, regard])
-            method = association.method
-    if rows:
-        key = f"{place}-sc-weat"
-        yield Exhibit(
-            key,
-            category,
-            "Association of each group, beside its regard",
-            "",
-            None,
-            Table(
-                key,
-                f"Single-category association and overall regard of {category}.",
-                (
-                    GROUP_COLUMN,
-                    Column("SC-WEAT d", "+.3f", interval=True),
-                    Column("overall regard", "+.0f", interval=True),
-                ),
-                rows,
-                f"{method}. Above 0: nearer to the words of positive regard; where an interval "
-                "contains 0, neither direction is shown.",
-            ),
-        )
-
-
-def association_test_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
-    """The association tests of the run, which belong to no category."""
-    rows = []
-    for node in data.associations:
-        effect = Estimate(node.effect_size, node.low, node.high, 0)
-        if not math.isnan(node.effect_size):
-            words = "+".join(str(node.record["n"][role]) for role in "xyab")
-            figures = [effect, node.p_value, node.record["p_holm"]]
-            rows.append([node.test, node.method, node.model.title, words, *figures])
-    if rows:
-        key = f"{place}-association-tests"
-        yield Exhibit(
-            key,
-            "",
-            "Association tests",
-            "",
-            None,
-            Table(
-                key,
-                "Association tests of the run.",
-                (
-                    Column("Test"),
-                    Column("method"),
-                    Column("model"),
-                    Column("words"),
-                    Column("d", "+.3f", interval=True),
-                    Column("p", format_p_value),
-                    Column("p Holm", format_p_value),
-                ),
-                rows,
-                "Above 0: the first targets go with the first attributes. Words: the sizes of X, "
-                "Y, A and B; a set of fewer than 8 represents its concept poorly. Holm corrects "
-                "for the tests of one call.",
-            ),
-        )
-
-
 _RANK_NOTES = {
     "conditional": "Groups are ranked by the perplexity of the statement's words after the group: "
     "how likely the group's name is by itself does not count (in SoFa's PPL* it does).",
@@ -1080,7 +1013,6 @@ _ARM_BUILDERS = (
     group_test_exhibits,
     echo_exhibits,
     probe_exhibits,
-    association_exhibits,
 )
 _GROUP_COMPARISONS = (
     _chosen_exhibits,

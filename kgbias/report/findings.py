@@ -45,6 +45,8 @@ from kgbias.io.text import format_number, format_p_value, spoken_name
 from kgbias.measures import get_measure
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
+from kgbias.report.finding_kinds import Finding, FindingKind
+from kgbias.report.parts import report_parts
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import explorer_link, read_source, statements_link
 from kgbias.report.tables import format_mean_count
@@ -56,57 +58,6 @@ MAX_FINDINGS = 4
 MAX_FINDINGS_OF_A_KIND = 3
 NOTHING_SHOWN = "Nothing was shown."
 MAX_GROUPS = 12  # whose statements stand in the place of findings
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A sentence of the first screen.
-
-    Attributes:
-        topic: what it is about.
-        said: the sentence, its figures with their intervals, as HTML.
-        tested: how it was tested, among how many, and how the p-value was corrected.
-        basis: what it rests on.
-        links: where to look, as (text, address).
-        category: the category of groups that it is about, if it is about one.
-        p_value: its corrected p-value, by which findings are ordered.
-        size: breaks ties in p: its size over the width of its interval or, of what is said more,
-            its log-odds with an informative prior.
-    """
-
-    topic: str
-    said: Markup
-    tested: str
-    basis: str = ""
-    links: Sequence[tuple[str, str]] = ()
-    p_value: float = math.nan
-    size: float = 0.0
-    category: str = ""
-
-    @property
-    def order(self) -> tuple[float, float]:
-        return self.p_value, -self.size
-
-
-@dataclass(frozen=True, slots=True)
-class FindingKind:
-    """All findings of one kind.
-
-    Attributes:
-        p_value: the p-value of there being nothing at all of this kind.
-        findings: what was shown, each after its own correction, strongest first.
-        nothing: what was not shown, as part of a sentence, if the kind is not shown.
-        rest_not_shown: the same if it is.
-        remark: a sentence about all of its findings.
-        examined: what was looked at, as part of a sentence.
-    """
-
-    p_value: float
-    findings: Sequence[Finding]
-    nothing: str
-    rest_not_shown: str = ""
-    remark: str = ""
-    examined: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +84,8 @@ class FrequentStatements(NamedTuple):
 
 def build_screen(data: RunData, explorer: str = "") -> FirstScreen:
     """The first screen of a run; empty if it was not measured or holds too little."""
-    made = (make_kind(data, explorer) for make_kind in _KIND_BUILDERS)
+    of_methods = (part.find_kind for part in report_parts() if part.find_kind)
+    made = (make_kind(data, explorer) for make_kind in (*_KIND_BUILDERS, *of_methods))
     first_screen = combine_kinds([kind for kind in made if kind is not None])
     if first_screen.findings:
         return first_screen
@@ -604,39 +556,6 @@ def _arm_kind(data: RunData, explorer: str) -> FindingKind | None:
     )
 
 
-def _association_kind(data: RunData, explorer: str) -> FindingKind | None:
-    """Association tests of the run."""
-    nodes = [a for a in data.associations if not math.isnan(a.p_value)]
-    if not nodes:
-        return None
-    family_p = holm([a.p_value for a in nodes])
-    findings = [
-        Finding(
-            "What its vectors hold",
-            Markup("{}, by {} in {}: effect size {} {}.").format(
-                a.test,
-                a.method,
-                a.model.title,
-                bold_figure(a.effect_size, "+.2f"),
-                small_interval(Estimate(a.effect_size, a.low, a.high, 0), 1, "+.2f"),
-            ),
-            f"Permutation of the target words, {p_value_words(float(p))}, "
-            f"{correction_words(len(nodes), 'test')}. Above 0: the first targets go with the first "
-            "attributes.",
-            f"{a.n_x} and {a.n_y} target words.",
-            [("All tests", "#associations")],
-            float(p),
-            abs(a.effect_size),
-        )
-        for a, p in zip(nodes, family_p, strict=True)
-        if p <= SIGNIFICANCE_LEVEL
-    ]
-    none = "an association in its vectors"
-    return FindingKind(
-        float(min(family_p)), findings, none, examined="what its vectors associate with them"
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Question:
     """Whether the groups of a category differ at all in one thing, which comes before any finding.
@@ -860,7 +779,6 @@ _KIND_BUILDERS: Sequence[Callable[[RunData, str], FindingKind | None]] = (
     _belief_kind,
     _choice_kind,
     _arm_kind,
-    _association_kind,
 )
 
 

@@ -36,9 +36,8 @@ from kgbias.measures import Measure, get_measure
 from kgbias.report import cards
 from kgbias.report.beliefs import belief_comparison_exhibits
 from kgbias.report.figures import shorten_name
+from kgbias.report.finding_kinds import Finding, FindingKind
 from kgbias.report.findings import (
-    Finding,
-    FindingKind,
     FirstScreen,
     bold_figure,
     combine_kinds,

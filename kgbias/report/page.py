@@ -1,8 +1,8 @@
 """The report: one self-contained HTML page that works offline and fetches nothing.
 
-It has sections on topics, stereotype content, augmentations, tests, probes, associations and
-attribution, each if the run has it, and one that answers questions: a search by shared words that
-runs in the page. It reads questions as `kgbias ask` does (`kgbias.ask`), without embeddings: it
+It has sections on topics, stereotype content, augmentations, tests, probes and what methods add,
+each if the run has it, and one that answers questions: a search by shared words that runs in the
+page. It reads questions as `kgbias ask` does (`kgbias.ask`), without embeddings: it
 ignores the same question words and word endings, and knows groups by all their names.
 """
 
@@ -152,13 +152,6 @@ _SECTIONS = {
         "with the same groups and statements are listed by score, highest first, each rank with "
         "its interval; whether two of them differ is tested.",
         ("sofa-",),
-    ),
-    "associations": (
-        "Association tests",
-        "How much nearer the vectors of one group's words are to one set of words than to another, "
-        "as an effect size with its interval. One near 0 does not show that there is no "
-        "association.",
-        ("sc-weat", "association-tests"),
     ),
 }
 

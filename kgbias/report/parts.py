@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from kgbias.io.plugins import PluginTable
-from kgbias.report.run_data import RunData
+from kgbias.report.finding_kinds import FindingKind
+from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import Section
 from kgbias.report.tables import Exhibit
 
@@ -39,14 +40,19 @@ class ReportPart:
         of_run: makes the exhibits of the whole run; their keys begin with the place that it is
             given and a hyphen.
         of_category: the same for a category.
+        of_arm: the same for a category in one arm.
         sections: the sections of the report that show them.
         make_section: makes one more section, which shows no exhibits; None if there is nothing.
+        find_kind: a kind of findings for the first screen, given the explorer's address too; None
+            if the run has no data for it.
     """
 
     of_run: Callable[[RunData, str], Iterator[Exhibit]] | None = None
     of_category: Callable[[RunData, str, str], Iterator[Exhibit]] | None = None
+    of_arm: Callable[[ArmData, str, str], Iterator[Exhibit]] | None = None
     sections: Sequence[SectionOfExhibits] = ()
     make_section: Callable[[RunData], Section | None] | None = None
+    find_kind: Callable[[RunData, str], FindingKind | None] | None = None
 
 
 REPORT_PARTS: PluginTable[ReportPart] = PluginTable("exhibit", ReportPart, {})

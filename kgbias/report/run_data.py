@@ -49,7 +49,6 @@ from kgbias.graph.stereotypes import StereotypeMatches, best_matches
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
-    AssociationNode,
     Attribution,
     BeliefRun,
     BelievedEdge,
@@ -268,10 +267,6 @@ class RunData:
         names."""
         believing = self.evidence.belief_run
         return build_name_tables(self.stored, believing, self.triples) if believing else {}
-
-    @cached_property
-    def associations(self) -> Sequence[AssociationNode]:
-        return self.stored.associations()
 
     @cached_property
     def agreements(self) -> Sequence[ScorerAgreement]:

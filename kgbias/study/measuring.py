@@ -247,7 +247,7 @@ class RunMeasuring(RunPart):
             name: one line of at most 80 characters; "" removes the name, and the topic is named by
                 its words again.
         """
-        from kgbias.associate.graph import find_topic
+        from kgbias.measure.topics import find_topic
 
         new_name = name.strip()
         if new_name != printable(new_name) or len(new_name) > _MAX_TOPIC_NAME_CHARS:

@@ -1,13 +1,11 @@
-"""Models tested on material from no run: sets of probes, names with descriptors, and published
-tests."""
+"""Models tested on material from no run: sets of probes, and names with descriptors."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
-from kgbias.associate.options import AssociationOptions
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.sofa import ProbeSet, ProbeStatement
@@ -25,7 +23,6 @@ from kgbias.study.context import StudyPart
 from kgbias.study.opening import (
     ScorerOptions,
     as_models,
-    as_text_scorers,
     iter_scorers,
     model_name,
     open_spread_scorer,
@@ -35,9 +32,6 @@ from kgbias.study.opening import (
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
-    from kgbias.associate.family import Associations
-    from kgbias.associate.grid import GridCost, GridResult
-    from kgbias.associate.sets import Tests
     from kgbias.compare.sofa import SofaComparison
     from kgbias.evidence.recorded_agreement import RecordedAgreement
     from kgbias.models.score.distributed import AnyScorer
@@ -46,22 +40,6 @@ if TYPE_CHECKING:
     from kgbias.probe.set_probes import Sets
     from kgbias.probe.sets import Descriptor
     from kgbias.study.opening import Model, Models
-
-
-class GridOptions(TypedDict, total=False):
-    """The axes of a grid of association tests, and how each cell is computed; see
-    `Study.associate_grid`."""
-
-    contexts: Path | None
-    encoding: str | None
-    words: str | None
-    targets: str | None
-    samples: int
-    draws: int
-    seed: int
-    layer: int
-    most: int
-    window: int
 
 
 _FLAG_COLUMNS = (
@@ -432,118 +410,6 @@ class StudyModelTests(StudyPart):
             ((table, flag) for table in self._context.graph.flags() for flag in table.flags),
             _FLAG_COLUMNS,
         )
-
-    def associate(
-        self,
-        models: "Models" = (),
-        tests: "Tests" = (),
-        methods: Names = (),
-        **options: Unpack[AssociationOptions],
-    ) -> "Associations":
-        """Run association tests that belong to no run, and write them to the graph. For the
-        parameters see `Run.associate`, which ties tests to a run and can test its groups and
-        topics.
-
-        Args:
-            models: as for `Run.associate`, and so are the others.
-            tests: published tests by name, or word sets.
-            methods: the methods.
-            options: all but those about a run's groups and topics.
-        """
-        from kgbias.associate.family import associate
-
-        with self.working() as progress:
-            return associate(
-                tests,
-                as_names(methods),
-                models=as_text_scorers(models, self._context.models()),
-                store=self._context.writable(),
-                progress=progress,
-                **options,
-            )
-
-    def associate_grid(
-        self,
-        models: Names,
-        tests: Names = (),
-        methods: Names = (),
-        *,
-        run: str | Run | None = None,
-        output: PathLike | None = None,
-        cache: bool = True,
-        device: str = "auto",
-        dtype: str = "float32",
-        executor: str = LOCAL_EXECUTOR,
-        processes: int | None = None,
-        **options: Unpack[GridOptions],
-    ) -> "GridResult":
-        """Run the parameter study of "Mind Your Bias" (2022): tests by methods, names and terms,
-        templates and a corpus, encodings, word sets and models, in every valid combination. Each
-        model is loaded once and each text embedded once; results in the store are not computed
-        again, so repeating the call resumes an interrupted one.
-
-        Args:
-            models: specs of the models.
-            tests: published tests by name (default: those of the paper); C3 is names and terms.
-            methods: s-seat, w-seat, ceat, lpbs, ceat-lpbs (default: all).
-            run: a run to tie the results to, with edges to its groups and topics.
-            output: a folder for the tables and figures of the paper.
-            cache: keep embeddings on disk.
-            device: "auto", or the name of a torch device.
-            dtype: the number type that the models compute in.
-            executor: where the models run, as for `Run.probe`.
-            processes: the number of processes on this machine, as for `Run.probe`.
-            options: `contexts` (a corpus), `encoding`, `words`, `targets` (one value of an axis),
-                `samples`, `draws`, `seed`, `layer`, `most`, `window`; see
-                `kgbias.associate.grid.plan_grid`.
-        """
-        from kgbias.associate.grid import plan_grid, run_grid
-
-        grid = plan_grid(as_names(models), as_names(tests), as_names(methods), **options)
-        store = self._context.writable()
-        stored_run = run.stored if isinstance(run, Run) else None
-        if isinstance(run, str):
-            stored_run = StoredRun(store, store.find_run(run))
-        with (
-            self.working() as progress,
-            open_executor(executor, progress, processes) as workers,
-        ):
-            result = run_grid(
-                grid,
-                store,
-                stored_run,
-                cache=cache,
-                device=device,
-                dtype=dtype,
-                executor=workers,
-                progress=progress,
-            )
-        if output is not None:
-            from kgbias.report.associations import write_grid
-
-            write_grid(result.rows, Path(output))
-        return result
-
-    def grid_cost(
-        self,
-        models: Names,
-        tests: Names = (),
-        methods: Names = (),
-        **options: Unpack[GridOptions],
-    ) -> "GridCost":
-        """The work that `associate_grid` would do with the same arguments, without loading a model:
-        cells in all and already in the store, texts to embed, predictions to make.
-
-        Args:
-            models: as for `associate_grid`, and so are the others.
-            tests: published tests by name.
-            methods: the methods.
-            options: what keeps one value of an axis, and how each cell is computed.
-        """
-        from kgbias.associate.grid import estimate_grid_cost, plan_grid
-
-        grid = plan_grid(as_names(models), as_names(tests), as_names(methods), **options)
-        return estimate_grid_cost(grid, self._context.existing_store)
 
 
 def read_benchmarks(table: Table) -> dict[str, dict[str, float]]:

@@ -12,7 +12,6 @@ from pathlib import Path
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
-from kgbias.associate.indicators import read_indicators
 from kgbias.compare.refusals import GroupRefusals, list_prompt_refusals, measure_refusals
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.plans import Price
@@ -24,6 +23,7 @@ from kgbias.errors import (
     RunNotFound,
     UsageError,
 )
+from kgbias.evidence.indicators import read_indicators
 from kgbias.evidence.names import MIN_NAMES, group_names
 from kgbias.graph.cache import CacheEntry
 from kgbias.graph.store import DEFAULT_STORE, Store

@@ -54,13 +54,11 @@ if TYPE_CHECKING:
 
 Method = Callable[..., Any]
 
-_METHOD_STEPS = ("probe", "choose", "associate")
+_METHOD_STEPS = ("probe", "choose")
 """The steps that name the models they ask, beside those that make runs and those of `STEPS`."""
 _FILE_OPTIONS = (  # always
     "prices",
     "statements",
-    "vectors",
-    "tests_file",
     "output",
     "people",
     "requests",
@@ -71,7 +69,6 @@ _FILE_OR_NAME_OPTIONS = (
     "descriptors",
     "identities",
     "indicators",
-    "contexts",
     "seeds",
 )
 EXTRA_OPTIONS: Mapping[str, Mapping[str, Any]] = {"evidence": {"path": str}}
@@ -84,7 +81,7 @@ class Step:
 
     Attributes:
         kind: "crawl", "import", "profiles", "stories", "pairs", "measure", "probe", "choose",
-            "associate", "evidence", "links", "results", "report", "figures", "export", "compare",
+            "evidence", "links", "results", "report", "figures", "export", "compare",
             "query" or one of `STEPS`.
         run: the name of the run that it makes or is about (of a repeated crawl, of the first); ""
             for a step about several runs or the whole store.
@@ -228,7 +225,8 @@ def _usable_steps(data: Mapping[str, Any], *, of_study: bool) -> dict[str, Study
 def _parameters_of_step(kind: str) -> dict[str, Any]:
     """What an entry of a method's step may set."""
     step = STEPS[kind]
-    allowed = drop_names(parameters_of(import_step(kind, step.call)), "study", "run", "output")
+    about, *_ = parameters = parameters_of(import_step(kind, step.call))  # the run or the study
+    allowed = drop_names(parameters, about, "output")
     if allowed.pop("opening", None) is not None:
         allowed |= get_type_hints(ScorerOptions)
     return {**allowed, **({"path": str} if step.output else {})}
@@ -295,7 +293,6 @@ _LISTS = (
     "imports",
     "probe",
     "choose",
-    "associate",
     "evidence",
     "compare",
     "query",
@@ -564,7 +561,6 @@ def _run_steps(
         asking: dict[str, Callable[[], Mapping[str, Any]]] = {
             "probe": partial(parameters_of, Run.probe),
             "choose": partial(parameters_of, Run.choose),
-            "associate": partial(parameters_of, Run.associate),
             **{k: partial(_parameters_of_step, k) for k in _usable_steps(data, of_study=False)},
         }
         for kind, find_allowed in asking.items():
@@ -627,7 +623,7 @@ def _run_steps(
 
 
 # Steps about the runs that they name.
-_STEPS_OF_LISTED_RUNS = ("probe", "choose", "associate", "evidence", "export")
+_STEPS_OF_LISTED_RUNS = ("probe", "choose", "evidence", "export")
 
 
 def _steps_of_listed_runs(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -839,7 +835,6 @@ _ACTIONS: dict[str, Callable[[Study, Step], object]] = {
     "choose": lambda study, step: _for_each_run(
         study, step, lambda run: run.choose(**step.options)
     ),
-    "associate": lambda study, step: study.run(step.run).associate(**step.options),
     "evidence": _evidence,
     "compare": _run_compare,
     "query": _run_query,
@@ -887,17 +882,10 @@ def _has_probes(run: StoredRun, step: Step) -> bool:
     return step.options["model"] in [probing.model.name for probing in run.probe_runs()]
 
 
-def _has_associations(run: StoredRun, step: Step) -> bool:
-    """Whether there is a test of each model (for vectors: any test)."""
-    model_names = {a.model.name for a in run.associations()}
-    return bool(model_names) and model_names >= set(as_names(step.options.get("models", ())))
-
-
 _DONE_CHECKS: dict[str, Callable[[StoredRun, Step], bool]] = {
     "measure": lambda run, step: bool(run.group_scores()),
     "probe": _has_probes,
     "choose": lambda run, step: (
         step.options["model"] in [choosing.model.name for choosing in run.choice_runs()]
     ),
-    "associate": _has_associations,
 }

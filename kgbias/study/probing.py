@@ -1,5 +1,4 @@
-"""What models make of a run's statements: probes, choices and associations, and all of these
-compared with what was said."""
+"""What models make of a run's statements: probes and choices, compared with what was said."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -7,7 +6,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
-from kgbias.associate.options import AssociationOptions
 from kgbias.errors import DataError, StoreError, UsageError
 from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import StoredRun
@@ -37,7 +35,6 @@ from kgbias.study.opening import (
     ScorerOptions,
     as_completer,
     as_models,
-    as_text_scorers,
     iter_scorers,
     open_completer,
     open_spread_scorer,
@@ -48,8 +45,6 @@ from kgbias.study.opening import (
 )
 
 if TYPE_CHECKING:
-    from kgbias.associate.family import Associations
-    from kgbias.associate.sets import Tests
     from kgbias.evidence import Evidence, EvidenceTable, GroupAgreement, ProbeSettings, Replication
     from kgbias.evidence.probe_plan import EvidencePrice
     from kgbias.evidence.stereotype_matching import StereotypeComparison
@@ -196,41 +191,6 @@ class RunProbing(RunPart):
                     specs, opening, progress, workers, self._context.models()
                 )
             ]
-
-    def associate(
-        self,
-        models: "Models" = (),
-        tests: "Tests" = (),
-        methods: Names = (),
-        **options: Unpack[AssociationOptions],
-    ) -> "Associations":
-        """Run association tests (WEAT, s-SEAT, w-SEAT, CEAT, LPBS) and tie them to the run.
-        `Study.associate` runs tests that belong to no run.
-
-        Args:
-            models: specs of the models to test, or models in memory (`kgbias.in_memory`).
-            tests: published tests by name, such as "weat6" or "C6", or your own word sets: a
-                `kgbias.AssociationTest`, or a dict of four lists of words (two of targets, two of
-                attributes), by x, y, a and b or by their concepts.
-            methods: the methods (default: w-seat, or weat for `vectors`).
-            options: those of `kgbias.associate.family.associate`, including `vectors` (a file of
-                word vectors, a dict of words to vectors, words and a matrix, or gensim's
-                KeyedVectors),
-                `groups` (two groups of the run, or "all" pairs), `every_group`,
-                `attributes` (what groups are tested on), `topics` (two topics instead),
-                `indicators` (a file of words that stand for groups).
-        """
-        from kgbias.associate.family import associate
-
-        with self._context.working() as progress:
-            return associate(
-                tests,
-                as_names(methods),
-                models=as_text_scorers(models, self._context.models()),
-                run=self.stored,
-                progress=progress,
-                **options,
-            )
 
     def choose(self, model: str | Completer, **options: Unpack[ChoiceSpending]) -> "RunChoices":
         """Ask a model which group each statement is about: probing by forced choice, for models
@@ -623,7 +583,7 @@ def _plan_questions(
     run: StoredRun, spec: str, options: dict[str, Any]
 ) -> "tuple[list[ChoicePart], ChoiceConfig]":
     """The parts and the configuration for these options."""
-    from kgbias.associate.indicators import read_indicators
+    from kgbias.evidence.indicators import read_indicators
     from kgbias.evidence.names import MIN_NAMES, group_names
     from kgbias.models.kinds import form_for
     from kgbias.models.spec import KINDS, is_on_server
@@ -763,7 +723,7 @@ def _build_evidence(
 
 
 def _read_indicators(indicators: PathLike | None) -> Any:
-    from kgbias.associate.indicators import read_indicators
+    from kgbias.evidence.indicators import read_indicators
 
     return read_indicators(Path(indicators)) if indicators else None
 

@@ -2,7 +2,6 @@
 
 import html
 from collections.abc import Mapping
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
@@ -10,15 +9,12 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.selection import SelectedStatements, Selection, need_one_arm, select_statements
 from kgbias.graph.types import (
     CONTENT_WARNING,
-    AssociationNode,
     Category,
     RunSummary,
     TopicModel,
     TripleView,
 )
-from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
-from kgbias.io.text import format_p_value
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.budget import split_budget
 from kgbias.parameters import SelectionOptions
@@ -254,22 +250,6 @@ class RunContents(RunPart):
         verdict, share with low and high, base, lift with lift_low and lift_high, p_value.
         """
         return records.choice_rows(self.stored, model)
-
-    def associations(self) -> Rows[AssociationNode]:
-        """The association tests that belong to the run.
-
-        Frame columns: test, method, model, effect_size, low, high, p_value.
-        """
-        columns = (
-            Column("test"),
-            Column("method"),
-            Column("model", get=attrgetter("model.title")),
-            Column("effect_size", "+.3f"),
-            Column("low", "+.3f"),
-            Column("high", "+.3f"),
-            Column("p_value", format_p_value),
-        )
-        return Rows(self.stored.associations(), columns)
 
     def topics(self) -> Rows[records.TopicRow]:
         """The topics that `measure(topics=True)` found, by category and number.

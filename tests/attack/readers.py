@@ -387,7 +387,7 @@ READERS = (
         {"toml": TOML_SEEDS.encode(), "txt": b"Bakers\nSmiths | Blacksmiths # c\n"},
         lambda read, path: read(str(path)),
     ),
-    Reader("tests", "kgbias.associate.sets:read_tests", {"toml": TOML_TESTS.encode()}),
+    Reader("tests", "kgbias.methods.associations.sets:read_tests", {"toml": TOML_TESTS.encode()}),
     Reader(
         "triples",
         "kgbias.ingest:read_triples",
@@ -511,7 +511,7 @@ READERS = (
     ),
     Reader(
         "contexts",
-        "kgbias.associate.contexts:corpus_lines",
+        "kgbias.methods.associations.contexts:corpus_lines",
         {"txt": b"a man is kind\nwomen sing\n", "jsonl": b'{"text": "a man is kind"}\n'},
         _read_contexts,
     ),
@@ -525,7 +525,12 @@ READERS = (
         "settings", "kgbias.cli.settings:file_defaults", {"toml": SETTINGS.encode()}, _read_settings
     ),
     Reader(
-        "indicators", "kgbias.associate.indicators:read_indicators", {"toml": INDICATORS.encode()}
+        "indicators", "kgbias.evidence.indicators:read_indicators", {"toml": INDICATORS.encode()}
+    ),
+    Reader(
+        "attributes",
+        "kgbias.methods.associations.attributes:read_attributes",
+        {"toml": INDICATORS.encode()},
     ),
     Reader("graph of RAGAS", "kgbias.methods.rag.graph_file:read_ragas", {"json": RAGAS.encode()}),
     Reader(

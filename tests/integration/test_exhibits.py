@@ -12,10 +12,8 @@ from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
-    AssociationNode,
     Generation,
     Group,
-    GroupScore,
     Metric,
     ProbedEdge,
     ProbeRun,
@@ -123,12 +121,6 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     probing = ProbeRun(model, record=record)
     store.save_probes(run.id, probing, edges)
     store.save_probe_run(run.id, probing)
-    store.save_group_scores(
-        run.id, [GroupScore(0.5, -0.25, 1.0, 9, THREE[0].id, "sc_weat", "SC-WEAT on tiny")]
-    )
-    n = dict.fromkeys("xyab", 8)
-    node = AssociationNode("t", "weat6", "w-seat", model, 1.5, 0.01, 1, 2, {"n": n, "p_holm": 0.02})
-    store.save_associations(run.id, [node])
     found = {e.key: e for e in run_exhibits(RunData(StoredRun(store, run)))}
     rows = {row[0]: row[1:] for row in shown_rows(found["01-probes"].table)}
     own = sum(t.group == "Women" for t in triples)
@@ -141,13 +133,9 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     third = clustered_proportion(range(said_count), [1 / 3] * said_count)
     assert rows["<b>$x$</b>"][3:] == ["0.333", third.interval(".3f")]
     assert found["01-probes"].draw is not None and found["01-probes"].draw()
-    (row,) = shown_rows(found["01-sc-weat"].table)
-    assert row[:3] == ["Women", "+0.500", "-0.250 to +1.000"]
-    (row,) = shown_rows(found["02-association-tests"].table)
-    assert row[3:] == ["8+8+8+8", "+1.500", "+1.000 to +2.000", "0.0100", "0.0200"]
     sections = {s.anchor: s.html for s in standard_sections(RunData(StoredRun(store, run)))}
-    assert list(sections) == ["figures", "tests", "variance", "probes", "associations"]
-    assert "<i>tiny" not in sections["probes"] + sections["associations"]
+    assert list(sections) == ["figures", "tests", "variance", "probes"]
+    assert "<i>tiny" not in sections["probes"]
 
 
 def test_a_picture_of_two_groups_says_what_was_left_out_of_these(store: SQLiteStore) -> None:

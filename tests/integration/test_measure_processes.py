@@ -15,6 +15,7 @@ import kgbias
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._axes import AxisScorer
 from kgbias.measure.scorers._joint_scoring import ScoringTask
+from kgbias.methods import associations
 from kgbias.parallel import local
 from kgbias.parallel.local import LocalExecutor
 from tests.conftest import require_modules, sweep_params
@@ -82,7 +83,9 @@ def test_probes_and_associations_in_processes_are_the_same(
         with kgbias.open(tmp_path / f"{processes}.db", progress=False) as study:
             run = study.run()
             run.probe("reference", processes=processes)
-            run.associate("reference", "weat7", "w-seat", cache=False, processes=processes)
+            associations.associate(
+                run, "reference", "weat7", "w-seat", cache=False, processes=processes
+            )
             found.append(everything(run.stored.store))
     assert found[0] == found[1]
 

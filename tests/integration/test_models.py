@@ -9,11 +9,11 @@ import pytest
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-from kgbias.associate.contexts import GeneratedContexts  # noqa: E402
-from kgbias.associate.family import associate  # noqa: E402
-from kgbias.associate.sets import AssociationTest, WordSet  # noqa: E402
 from kgbias.errors import KgbiasError, ModelError, UsageError  # noqa: E402
 from kgbias.graph.store import open_store  # noqa: E402
+from kgbias.methods.associations.contexts import GeneratedContexts  # noqa: E402
+from kgbias.methods.associations.family import associate  # noqa: E402
+from kgbias.methods.associations.sets import AssociationTest, WordSet  # noqa: E402
 from kgbias.models import (  # noqa: E402
     Span,
     open_encoder,
@@ -355,7 +355,7 @@ def test_generated_contexts_are_of_the_revision_that_is_tested(
         asked.append((spec, revision))
         return model
 
-    monkeypatch.setattr("kgbias.associate.contexts.open_model", opened)
+    monkeypatch.setattr("kgbias.methods.associations.contexts.open_model", opened)
     spans = GeneratedContexts(1).find_spans(CONTEXTS, ModelInfo("hf:org/m", "abc"))
     assert asked == [("hf:org/m", "abc")] and len(spans["x"]["men"]) == 1
 

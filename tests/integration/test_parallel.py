@@ -11,8 +11,6 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
-from kgbias.associate.family import associate
-from kgbias.associate.sets import AssociationTest, WordSet
 from kgbias.cli import cli
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -20,6 +18,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.progress import SilentProgress
 from kgbias.measure.configure import configure_measurement
 from kgbias.methods import benchmarks
+from kgbias.methods.associations.family import associate
+from kgbias.methods.associations.sets import AssociationTest, WordSet
 from kgbias.models.distributed import DistributedModel, LanguageModel
 from kgbias.models.embed import Span
 from kgbias.models.score.distributed import DistributedScorer
@@ -241,7 +241,7 @@ def test_associations_are_the_same_in_any_order(
     def opened(spec: str, *_: object) -> Iterator[Any]:
         yield Backwards() if spec == "ray" else None
 
-    monkeypatch.setattr("kgbias.associate.family.open_executor", opened)
+    monkeypatch.setattr("kgbias.methods.associations.family.open_executor", opened)
     found = {}
     given: Any = {"models": [model], "cache": False, "draws": 20}
     for executor in ("local", "ray"):

@@ -16,6 +16,7 @@ import kgbias
 from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.io.progress import SilentProgress
+from kgbias.methods import associations
 from kgbias.models.distributed import DistributedEncoder
 from kgbias.parallel import open_executor
 from kgbias.parallel.ray_cluster import join_ray
@@ -161,8 +162,13 @@ def test_associations_are_the_same_where_a_worker_is_killed(
     one, other = twins(run, tmp_path)
     for path, executor in ((one, "ray"), (other, "local")):
         with kgbias.open(path, progress=False) as study:
-            study.run().associate(
-                "reference", "weat7", ("w-seat", "lpbs"), cache=False, executor=executor
+            associations.associate(
+                study.run(),
+                "reference",
+                "weat7",
+                ("w-seat", "lpbs"),
+                cache=False,
+                executor=executor,
             )
     assert killed
     assert stored(one) == stored(other)

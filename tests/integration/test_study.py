@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.graph.types import Generation
-from kgbias.methods import attribution
+from kgbias.methods import associations, attribution
 
 pytestmark = pytest.mark.integration
 
@@ -108,8 +108,8 @@ def test_probes_and_associations(study: kgbias.Study) -> None:
         assert copy.probe(scorer).bias.score.value == found.bias.score.value
         with pytest.raises(kgbias.UsageError, match="this one is open"):
             copy.probe(scorer, dtype="float16")
-    tests = run.associate("reference", tests=["C6"])
-    assert len(tests) == 1 and [a.test for a in run.associations()] == ["C6-name"]
+    tests = associations.associate(run, "reference", tests=["C6"])
+    assert len(tests) == 1 and [a.test for a in associations.list_associations(run)] == ["C6-name"]
 
 
 @pytest.mark.slow

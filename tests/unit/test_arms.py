@@ -12,7 +12,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 import kgbias
-from kgbias.associate.family import GroupTestSets
 from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection, StatementStream, select_statements
@@ -221,13 +220,6 @@ def test_compare_tests_within_arms_and_says_what_it_left_out(
     assert done.stderr.count("groups against each other: left out") == 1
     with pytest.raises(kgbias.UsageError, match="no arm 'both'"):
         raise call(run, "compare", "--arm", "both").exception  # type: ignore[misc]
-
-
-def test_association_tests_of_groups_are_of_one_arm(run: StoredRun) -> None:
-    with pytest.raises(kgbias.UsageError, match="arms none, prefix"):
-        _ = GroupTestSets(run, attributes="regard").attribute_pair
-    with pytest.raises(kgbias.UsageError, match="no arm 'both'"):
-        _ = GroupTestSets(run, attributes="regard", arm="both").attribute_pair
 
 
 def test_an_unfinished_crawl_says_so(tmp_path: Path) -> None:

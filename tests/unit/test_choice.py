@@ -14,9 +14,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import kgbias
-from kgbias.associate.indicators import shipped_indicators
 from kgbias.cli import cli
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
+from kgbias.evidence.indicators import shipped_indicators
 from kgbias.evidence.names import group_names
 from kgbias.explore import choices as explorer
 from kgbias.explore import statements

@@ -89,7 +89,11 @@ def test_a_misspelt_option_is_refused_with_the_nearest() -> None:
 
 @pytest.mark.parametrize(
     ("name", "option"),
-    [("Study.crawl", "max_cost"), ("Study.associate", "vectors"), ("Run.measure", "scorers")],
+    [
+        ("Study.crawl", "max_cost"),
+        ("associations.associate", "vectors"),
+        ("Run.measure", "scorers"),
+    ],
 )
 def test_help_and_completion_know_every_option(name: str, option: str) -> None:
     shown = inspect.signature(FUNCTIONS[name])

@@ -496,9 +496,9 @@ def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.Monke
 def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) -> None:
     """In one kind for all groups of a category, by their mean; names where one group lacks it.
     Other words are embedded anew."""
-    from kgbias.associate.indicators import GroupIndicators, Indicators
-    from kgbias.associate.sets import WordSet
     from kgbias.evidence import association, embed_run
+    from kgbias.evidence.indicators import GroupIndicators, Indicators
+    from kgbias.methods.associations.sets import WordSet
 
     asked: list[str] = []
 

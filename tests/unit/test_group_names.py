@@ -11,15 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.associate.indicators import (
+from kgbias.crawl.seeds import choose_seeds, published_seeds
+from kgbias.errors import DataError
+from kgbias.evidence import names
+from kgbias.evidence.indicators import (
     Indicators,
     placebo_indicators,
     read_indicators,
     shipped_indicators,
 )
-from kgbias.crawl.seeds import choose_seeds, published_seeds
-from kgbias.errors import DataError
-from kgbias.evidence import names
 from kgbias.evidence.names import (
     MIN_NAMES,
     group_names,
@@ -274,7 +274,7 @@ def test_no_invented_root_is_a_word() -> None:
             w.lower()
             for w in json.loads(gzip.decompress((folder / f"{table}.json.gz").read_bytes()))
         }
-    sets = files("kgbias.associate") / "wordsets"
+    sets = files("kgbias.evidence") / "word_sets"
     for by_gender in tomllib.loads((sets / "given_names.toml").read_text("utf-8")).values():
         words |= {name.lower() for own in by_gender.values() for name in own}
     data = files("kgbias.probe") / "data"

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 import kgbias
-from kgbias.associate.sets import parse_tests as word_sets
 from kgbias.crawl.seeds import seeds_in_memory
 from kgbias.errors import DataError, KgbiasError, UsageError
+from kgbias.methods import associations
+from kgbias.methods.associations.sets import parse_tests as word_sets
 from kgbias.methods.pairs.config import read_requests
 from kgbias.methods.pairs.config import read_slot_people as read_pairs_people
 from kgbias.methods.stories.config import read_people
@@ -184,8 +185,8 @@ def test_vectors_in_every_form_are_one_model() -> None:
     other = vectors_in_memory((WORDS, MATRIX + 1e-3))
     assert other.info != read[0].info
     with kgbias.open(None, progress=False) as study:
-        (found,) = study.associate(tests=SETS, vectors=forms[0])
-        (same,) = study.associate(tests={"own": SETS}, vectors=(WORDS, MATRIX))
+        (found,) = associations.associate(study, tests=SETS, vectors=forms[0])
+        (same,) = associations.associate(study, tests={"own": SETS}, vectors=(WORDS, MATRIX))
     assert found.effect == same.effect
     assert found.test.name == "men against women, career against family"
     a, b = (MATRIX[n : n + 3] / np.linalg.norm(MATRIX[n : n + 3], axis=1)[:, None] for n in (6, 9))
@@ -201,7 +202,7 @@ def test_vectors_in_every_form_are_one_model() -> None:
 )
 def test_what_is_no_vectors_is_refused_in_a_line(given: Any) -> None:
     with kgbias.open(None, progress=False) as study, pytest.raises(DataError) as error:
-        study.associate(tests=SETS, vectors=given)
+        associations.associate(study, tests=SETS, vectors=given)
     assert "\n" not in str(error.value)
 
 
@@ -216,7 +217,7 @@ def test_word_sets_that_are_none_are_refused_in_a_line() -> None:
         with pytest.raises(DataError):
             word_sets(wrong)  # type: ignore[arg-type]
     with kgbias.open(None) as study, pytest.raises(UsageError, match="sampels"):
-        study.associate(tests=SETS, vectors={"a": [1.0]}, sampels=3)  # type: ignore[call-arg]
+        associations.associate(study, tests=SETS, vectors={"a": [1.0]}, sampels=3)  # type: ignore[call-arg]
 
 
 OTHERS: dict[str, Any] = {"toxicity": None, "identity_attack": None, "acceptability": None}

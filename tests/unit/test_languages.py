@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 import kgbias
-from kgbias.associate.indicators import read_indicators
 from kgbias.crawl.parse import read_answer, reader_label
 from kgbias.crawl.readers.base import AnswerReading
 from kgbias.crawl.readers.declared import DeclaredReader
 from kgbias.crawl.seeds import known_seeds
 from kgbias.errors import DataError
+from kgbias.evidence.indicators import read_indicators
 from kgbias.evidence.names import (
     MIN_NAMES,
     NonceRoots,

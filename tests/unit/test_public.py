@@ -9,7 +9,6 @@ from kgbias.study.maintenance import StoreMaintenance
 
 PUBLIC = set(
     """
-    AssociationTest
     CrawlConfig
     DataError
     Estimate
@@ -32,11 +31,9 @@ PUBLIC = set(
     StoreError
     Study
     UsageError
-    WordSet
     __version__
     build_sofa
     errors
-    find_tests
     flag_apx
     gather_sets
     known_seeds
@@ -52,7 +49,6 @@ PUBLIC = set(
     probe_sets
     queries
     read_plan
-    read_tests
     reproduce
     surprisals
     """.split()
@@ -61,8 +57,6 @@ STUDY = set(
     """
     recorded_agreement
     context
-    associate
-    associate_grid
     calibrate
     close
     compare_runs
@@ -76,7 +70,6 @@ STUDY = set(
     flag_apx
     flags
     graph
-    grid_cost
     import_file
     map
     map_price
@@ -114,8 +107,6 @@ RUN = set(
     arm_tests
     ask
     ask_in_cypher
-    associate
-    associations
     categories
     choices
     choose

@@ -15,7 +15,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from kgbias.associate.sets import read_tests
 from kgbias.cli import main
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
@@ -33,6 +32,7 @@ from kgbias.io.stereoset_file import read_examples
 from kgbias.io.tables import as_text, read_sheet, read_table
 from kgbias.measure.labelled_sets import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
+from kgbias.methods.associations.sets import read_tests
 from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.winogender import read_winogender
 from kgbias.methods.pairs.config import read_requests

@@ -14,7 +14,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, NamedTuple
 
-from kgbias.associate.indicators import shipped_indicators
+from kgbias.evidence.indicators import shipped_indicators
 from kgbias.io.text import storable
 from kgbias.models import english
 
