@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 import kgbias
+from kgbias.methods import iter_calls
 from kgbias.study.maintenance import StoreMaintenance
 from kgbias.study.series import Series
 
@@ -21,6 +22,7 @@ def _public() -> Iterator[tuple[str, Any]]:
     for name in kgbias.__all__:
         if inspect.isfunction(getattr(kgbias, name)):
             yield name, getattr(kgbias, name)
+    yield from iter_calls()
 
 
 FUNCTIONS = dict(_public())
@@ -48,7 +50,8 @@ def test_what_a_docstring_refers_to_is_there(name: str) -> None:
     text = " ".join((inspect.getdoc(FUNCTIONS[name]) or "").split())
     for reference in re.findall(r"(?:as (?:for|in|of)|[Ss]ee) `([\w.]+)`", text):
         first, *rest = reference.removeprefix("kgbias.").split(".")
-        places = (kgbias, kgbias.Study, kgbias.Run, StoreMaintenance, Series, kgbias.Rows)
+        method = inspect.getmodule(inspect.unwrap(FUNCTIONS[name]))
+        places = (kgbias, kgbias.Study, kgbias.Run, StoreMaintenance, Series, kgbias.Rows, method)
         found = next((getattr(place, first) for place in places if hasattr(place, first)), None)
         if reference.startswith("kgbias."):
             found = resolve_name(reference)

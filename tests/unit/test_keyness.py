@@ -198,8 +198,8 @@ def test_planted_content_is_on_the_first_screen(store: SQLiteStore) -> None:
     assert 0 < one.difference.low < one.difference.value < one.difference.high < 1
     (finding,) = build_screen(data).findings
     assert (
-        f"About <b>Farmers</b> it speaks of “fields” in {one.prompts} of 60 answered prompts, about "
-        "the other groups of occupations in 0 of 180: among prompts asked alike, "
+        f"About <b>Farmers</b> it speaks of “fields” in {one.prompts} of 60 answered prompts, "
+        "about the other groups of occupations in 0 of 180: among prompts asked alike, "
     ) in finding.said
     assert finding.basis.startswith("“Farmers love fields")
 
