@@ -75,10 +75,12 @@ class FirstScreen:
 
 
 class FrequentStatements(NamedTuple):
-    """What is said of a group most often, each with how often, out of so many statements."""
+    """What is said of a group most often, each with how often, out of so many statements; and how
+    often the first of them."""
 
     group: str
     statements: int
+    times: int
     quotes: Sequence[str]
 
 
@@ -87,9 +89,55 @@ def build_screen(data: RunData, explorer: str = "") -> FirstScreen:
     of_methods = (part.find_kind for part in report_parts() if part.find_kind)
     made = (make_kind(data, explorer) for make_kind in (*_KIND_BUILDERS, *of_methods))
     first_screen = combine_kinds([kind for kind in made if kind is not None])
+    if few := _few_statements_note(data):
+        first_screen = replace(first_screen, remarks=(few, *first_screen.remarks))
     if first_screen.findings:
         return first_screen
     return replace(first_screen, frequent=_frequent_statements(data))
+
+
+def _count_statements(arm: ArmData) -> Counter[str]:
+    """How many statements about each group there are, by its name."""
+    said_of = Counter[str]()
+    for triple in arm.triples:
+        said_of[triple.group] += triple.count
+    return said_of
+
+
+def _content_tests(arm: ArmData) -> Sequence[ContentTest]:
+    """Those from which something could be told: none where all groups have too few statements."""
+    most = max(_count_statements(arm).values(), default=0)
+    return arm.content if most >= MIN_STATEMENTS else ()
+
+
+def _tone_families(arm: ArmData) -> list[OmnibusTest]:
+    """Those with a group of which something could be told."""
+    return [
+        family
+        for family in arm.omnibus
+        if not math.isnan(family.p) and any(min(t.n) >= MIN_STATEMENTS for t in family.tests)
+    ]
+
+
+def _few_statements_note(data: RunData) -> str:
+    """Of which groups a difference in what is said is not told, as there is too little."""
+    if (arm := data.plain_arm) is None or not arm.triples:
+        return ""
+    said_of = _count_statements(arm)
+    few = [g.name for g in data.run.groups if said_of[g.name] < MIN_STATEMENTS]
+    if not few:
+        return ""
+    of_whom = (
+        "every group"
+        if len(few) == len(data.run.groups)
+        else join_names(few)
+        if len(few) <= MAX_GROUPS
+        else f"{len(few)} groups"
+    )
+    return (
+        f"What is said of a group is compared from {MIN_STATEMENTS} statements on: there are "
+        f"fewer about {of_whom}."
+    )
 
 
 def _frequent_statements(data: RunData) -> Sequence[FrequentStatements]:
@@ -104,7 +152,7 @@ def _frequent_statements(data: RunData) -> Sequence[FrequentStatements]:
         most_said = sorted(said.items(), key=lambda item: (-item[1], item[0]))
         quotes = [f"“{text}” {count}×" for text, count in most_said[:MAX_FINDINGS_OF_A_KIND]]
         if quotes:
-            frequent.append(FrequentStatements(group.name, said.total(), quotes))
+            frequent.append(FrequentStatements(group.name, said.total(), most_said[0][1], quotes))
     return frequent
 
 
@@ -227,7 +275,7 @@ def _said_note(row: Evidence) -> str:
 def _difference_kind(data: RunData, explorer: str) -> FindingKind | None:
     """Differences between a group and the rest of its category in what is said about it."""
     arm = data.plain_arm
-    families = [] if arm is None else [f for f in arm.omnibus if not math.isnan(f.p)]
+    families = [] if arm is None else _tone_families(arm)
     if arm is None or not families:
         return None
     family_p = holm([f.headline_p_value for f in families])
@@ -250,20 +298,18 @@ def _difference_kind(data: RunData, explorer: str) -> FindingKind | None:
         findings,
         none,
         _undetected_note(quiet),
-        examined=f"the tone of that ({measures})",
+        examined=f"its tone ({measures})",
     )
 
 
 def _content_kind(data: RunData, explorer: str) -> FindingKind | None:
     """What is said of a group more often than of the others."""
     arm = data.plain_arm
-    tests = [] if arm is None else arm.content
+    tests = [] if arm is None else _content_tests(arm)
     if arm is None or not tests:
         return None
+    said_of = _count_statements(arm)
     family_p = holm([t.p for t in tests])
-    said_of = Counter[str]()
-    for triple in arm.triples:
-        said_of[triple.group] += triple.count
     findings = []
     for test, p in zip(tests, family_p, strict=True):
         by_group: dict[str, list[DistinctiveFeature]] = {}
@@ -583,8 +629,8 @@ class Question:
 def list_questions(data: RunData) -> list[Question]:
     """The questions that a report puts to what a run's model says, by kind."""
     arm = data.plain_arm
-    content = [] if arm is None else list(arm.content)
-    tone = [] if arm is None else [f for f in arm.omnibus if not math.isnan(f.p)]
+    content = [] if arm is None else _content_tests(arm)
+    tone = [] if arm is None else _tone_families(arm)
     refusals = [t for t in data.refusals if not math.isnan(t.p)]
     asked: list[list[Question]] = [
         [Question("said more", t.category, "", t.p, t.p, 1, dict(t.features)) for t in content],

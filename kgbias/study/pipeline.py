@@ -341,15 +341,13 @@ def find_beliefs(
             if not is_on_server(model):
                 raise
             reason = str(error)
-    return (), _ask_choices(run, model, limits) or (
-        f"what {model} believes is left out ({reason}); instead it was asked to choose between "
-        f"groups"
-    )
+    return (), _ask_choices(run, model, reason, limits)
 
 
-def _ask_choices(run: Run, model: str, limits: Mapping[str, Any]) -> str:
-    """Have a model that gives no probabilities choose between groups, about as many statements as
-    `MAX_CHOICES` questions allow; a line that says why it did not, "" if it did."""
+def _ask_choices(run: Run, model: str, reason: str, limits: Mapping[str, Any]) -> str:
+    """Have a model that gives no probabilities, for this reason, choose between groups, about as
+    many statements as `MAX_CHOICES` questions allow; a line that says how it answered, or why it
+    was not asked."""
     chooses = how(f"run.choose({model!r})", f"kgbias probe choice {run.name} --model {model}")
     left_out = f"what {model} believes is left out; {chooses} has it choose between groups instead"
     if any(limits.get(name) for name in ("max_requests", "max_tokens", "max_cost")):
@@ -360,10 +358,14 @@ def _ask_choices(run: Run, model: str, limits: Mapping[str, Any]) -> str:
         most = limits.get("sized", {}).get("choices", MAX_CHOICES)
         if "sized" in limits and most < requests_per_statement:
             return f"{left_out} (for which these minutes are too few)"
-        run.choose(model, sample=max(1, most // max(1, requests_per_statement)), **choice_options)
+        sample = max(1, most // max(1, requests_per_statement))
+        choices = run.choose(model, sample=sample, **choice_options)
     except (DataError, ModelError, UsageError) as error:
         return f"{left_out} ({error})"
-    return ""
+    return (
+        f"what {model} believes is left out ({reason}); instead it was asked to choose between "
+        f"groups: {choices.outcomes['read']:,} of {choices.outcomes.total():,} answers named one"
+    )
 
 
 def list_notable_refusals(run: Run) -> tuple[GroupRefusals, ...]:

@@ -218,7 +218,9 @@ def test_a_chat_server_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
             iterations=1,
         )
     assert not found.evidence and found.report.is_file() and not found.refusals
-    assert "instead it was asked to choose between groups" in found.left_out
+    assert "instead it was asked to choose between groups: " in found.left_out
+    read, asked = re.findall(r"([\d,]+) of ([\d,]+) answers named one", found.left_out)[0]
+    assert read == asked != "0"
     with kgbias.open(tmp_path / "s.db") as study:
         (choosing,) = study.run(found.run.name).stored.choice_runs()
         assert choosing.model.title == "openai:m"

@@ -27,6 +27,8 @@ from kgbias.report.findings import (
     build_screen,
     combine_kinds,
     format_mean_count,
+    list_questions,
+    render_screen,
 )
 from kgbias.report.run_data import RunData
 from tests.conftest import require_modules
@@ -111,14 +113,30 @@ def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore) -> Non
     assert "between which of them was not shown" in summarise_family(held[0].tests)
 
 
+def test_what_could_not_be_shown_is_not_said_to_be_looked_at(store: SQLiteStore) -> None:
+    """Of fewer than 20 statements about each group no difference is told, however large."""
+    few = run_of(store, {"Ayes": (0, 0, 19), "Bees": (19, 0, 0)})
+    found = build_screen(few)
+    assert not found.kinds and not list_questions(few)
+    assert found.remarks[0] == (
+        "What is said of a group is compared from 20 statements on: there are fewer about every "
+        "group."
+    )
+    assert "It says nothing of a group twice. In alphabetical order, it says:" in render_screen(
+        found
+    )
+    assert "No difference" not in render_screen(found)
+
+
 def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
     """Groups of the same make: no finding, and one line that says what would have been found."""
     found = build_screen(run_of(store, {name: (8, 9, 8) for name in ("Ayes", "Bees", "Cees")}))
-    assert not found.findings and found.kinds == 2
+    assert not found.findings and found.kinds == 2 and not found.remarks
     assert found.none.startswith("No difference between groups was shown in what it says of")
     assert found.frequent[0] == (
         "Ayes",
         25,
+        1,
         ["“are negative 17” 1×", "“are negative 18” 1×", "“are negative 19” 1×"],
     )
     assert found.not_shown.startswith(
