@@ -97,11 +97,14 @@ def check_options(options: Mapping[str, Any], *option_types: type) -> dict[str, 
 
 
 def check_plain_value(name: str, value: Any, annotation: Any) -> None:
-    """Raise UsageError for a value that is not the text, number or path that the parameter's
-    annotation asks for; other annotations are not looked at. None stands for the default."""
+    """Raise UsageError for a value that is not the text, number, path or truth value that the
+    parameter's annotation asks for; other annotations are not looked at. None stands for the
+    default."""
     if value is None or get_origin(annotation) not in (None, Union, UnionType):
         return
     types = set(get_args(annotation) or (annotation,)) - {type(None)}
+    if types == {bool} and not isinstance(value, bool):
+        raise UsageError(f"`{name}` takes True or False, not {value!r}")
     if not types <= _PLAIN_TYPES.keys() or any(fits_annotation(value, each) for each in types):
         return
     if Path in types and isinstance(value, os.PathLike):

@@ -31,7 +31,6 @@ LEFT_OUT = {
     "profiles.compare_words": "needs profiles of many names",
     "Study.calibrate": "a crawl, measured",
     "Study.coverage": "crawls, measured",
-    "Study.map": "crawl, measure, evidence and report in one",
     "Study.serve": "runs until it is stopped",
     "Study.working": "a context, in which others are called",
     "Study.describe_probes": "embeds and clusters: half a minute of imports",
@@ -187,9 +186,10 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         for what in ("cruelty", "rain", "helping strangers", "wasting time", "folk tales", "hats")
     ]
     return {
-        "Study.price": lambda: study.price(REFERENCE, group=PEOPLES, **asked),
-        "Study.map_price": lambda: study.map_price(REFERENCE, group=PEOPLES),
+        # The rest of it are calls that stand here.
+        "Study.map": lambda: study.map(REFERENCE, group=PEOPLES, dry_run=True),
         "Study.crawl": lambda: (
+            study.crawl(REFERENCE, group=PEOPLES, dry_run=True, **asked),
             crawl("said"),
             study.crawl(REFERENCE, group=PEOPLES, seed=1, name="later", **asked),
         ),
@@ -197,8 +197,11 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Study.run": lambda: repr(study.run()),
         "Study.series": lambda: study.series("said"),
         "Study.import_file": lambda: study.import_file(said, name="imported"),
-        "Run.price_measure": lambda: run().price_measure(),
-        "Run.measure": lambda: (run().measure(), later().measure(axes=False)),
+        "Run.measure": lambda: (
+            run().measure(dry_run=True),
+            run().measure(),
+            later().measure(axes=False),
+        ),
         "Run.counted_statements": lambda: repr(run().counted_statements()),
         "Run.triples": lambda: run().triples().to_frame(),
         "Run.groups": lambda: run().groups().to_frame(),
@@ -241,8 +244,10 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Run.probe": lambda: run().probe(REFERENCE),
         "Run.probe_models": lambda: run().probe_models([REFERENCE]),
         "Run.probes": lambda: run().probes(),
-        "Run.evidence_price": lambda: run().evidence_price(asking=probes),
-        "Run.evidence": lambda: run().evidence(REFERENCE, asking=probes),
+        "Run.evidence": lambda: (
+            run().evidence(asking=probes, dry_run=True),
+            run().evidence(REFERENCE, asking=probes),
+        ),
         "Run.evidence_agreement": lambda: run().evidence_agreement(),
         "Run.evidence_floor": lambda: run().evidence_floor(),
         "Run.evidence_groups": lambda: run().evidence_groups(),
@@ -278,13 +283,11 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "benchmarks.estimate_cost": lambda: benchmarks.estimate_cost(
             study, REFERENCE, statements=["love rain"], identities=PEOPLES
         ),
-        "Study.price_scorers": lambda: study.price_scorers(),
-        "Study.scorers": lambda: study.scorers(),
+        "Study.scorers": lambda: (study.scorers(dry_run=True), study.scorers()),
         "Study.compare_runs": lambda: study.compare_runs("said", "later").to_frame(),
         "Study.compare_models": lambda: study.compare_models("said", "later"),
         "Study.query": lambda: study.query("most_repeated", run="said"),
         "Study.cypher": lambda: study.cypher("MATCH (g:Group) RETURN g.name LIMIT 1"),
-        "profiles.price_profiles": lambda: profiles.price_profiles(REFERENCE, limit=2, samples=1),
         "profiles.write_profiles": lambda: profiles.write_profiles(
             study, writer(PROFILE), names=names, samples=2
         ),
@@ -295,15 +298,11 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "profiles.analyse_profiles": lambda: profiles.analyse_profiles(
             study.run(kind="profiles"), repeats=2
         ),
-        "stories.price_stories": lambda: stories.price_stories(
-            REFERENCE, category="gender", samples=1
-        ),
         "stories.write_stories": lambda: stories.write_stories(
             study, writer(STORY), category="gender", samples=1
         ),
         "stories.list_stories": lambda: stories.list_stories(study.run(kind="stories")),
         "stories.find_links": lambda: stories.find_links(study.run(kind="stories"), deals=9),
-        "pairs.price_pairs": lambda: pairs.price_pairs(REFERENCE, category="gender", samples=1),
         "pairs.ask_pairs": lambda: pairs.ask_pairs(
             study, writer(STORY), category="gender", samples=1
         ),

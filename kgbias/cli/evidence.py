@@ -135,7 +135,7 @@ def evidence(run_name: str | None, store_url: str, dry_run: bool, **options: Any
         run = study.run(run_name)
         if dry_run:
             price_options = drop_unset(**selection, indicators=options["indicators"])
-            price = run.evidence_price(asking=probe_options, **price_options)
+            price = run.evidence(asking=probe_options, dry_run=True, **price_options)
             return Output(price, lambda: _print_price(price))
         rows = run.evidence(asking=probe_options, **drop_unset(**options))
         # Of several models that were asked about the run, the one that the rows are of.
@@ -159,13 +159,13 @@ def evidence(run_name: str | None, store_url: str, dry_run: bool, **options: Any
 
 def _print_price(price: EvidencePrice) -> None:
     show.say(
-        f"{price['probes']:,} probes, each name after {len(price['carriers'])} carriers: "
-        f"{price['texts']:,} texts to score, names by themselves included; "
-        f"{price['texts_of_groups']:,} more for the groups' own names before every statement; and "
-        f"{price['embedded']:,} statements to embed if the model has vectors; less where the store "
+        f"{price.probes:,} probes, each name after {len(price.carriers)} carriers: "
+        f"{price.texts:,} texts to score, names by themselves included; "
+        f"{price.texts_of_groups:,} more for the groups' own names before every statement; and "
+        f"{price.embedded:,} statements to embed if the model has vectors; less where the store "
         "holds some"
     )
-    for category_price in price["categories"]:
+    for category_price in price.categories:
         names = sum(len(group_names) for group_names in category_price["names"].values())
         show.say(
             f"{category_price['category']}: {names} names of {len(category_price['names'])} "

@@ -103,7 +103,7 @@ def map(
     options_kept = keep_applicable(options, [model], "completer")
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            price = study.map_price(model, asking=probe_options, **options_kept)
+            price = study.map(model, asking=probe_options, dry_run=True, **options_kept)
             return _print_price(price, minutes, options["prompts"] or DEFAULT)
         result = study.map(
             model,

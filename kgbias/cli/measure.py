@@ -289,7 +289,7 @@ def measure(
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
-            return show_reading_price(run.price_measure(**options_given), run=run.name)
+            return show_reading_price(run.measure(dry_run=True, **options_given), run=run.name)
         groups = run.measure(**options_given)
         has_several = any(len(specs) > 1 for specs in specs_by_measure.values())
         selection = {

@@ -46,7 +46,7 @@ def scorers(
     specs_by_measure = group_by_measure(scorers)
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return show_reading_price(study.price_scorers(*sets, scorers=specs_by_measure))
+            return show_reading_price(study.scorers(*sets, scorers=specs_by_measure, dry_run=True))
         scorer_list = study.scorers(*sets, scorers=specs_by_measure)
     data = {
         "scorers": [_scorer_record(row) for row in scorer_list.rows],

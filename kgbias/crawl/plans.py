@@ -248,7 +248,8 @@ class Price(Result):
     def heading(self) -> str:
         cost = "" if self.cost is None else f", about {self.cost:,.2f}"
         return (
-            f"{self.groups} groups: {self.requests:,} requests, at most {self.requests_at_most:,}, "
+            f"{self.groups} group{'' if self.groups == 1 else 's'}: {self.requests:,} requests, "
+            f"at most {self.requests_at_most:,}, "
             f"at most {self.answer_tokens_at_most:,} answer tokens{cost}"
         )
 

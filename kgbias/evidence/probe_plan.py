@@ -5,10 +5,10 @@ import re
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from random import Random
-from typing import TypedDict
+from typing import Any, TypedDict
 
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.evidence.indicators import Indicators, shipped_indicators
@@ -24,6 +24,7 @@ from kgbias.evidence.names import (
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, TripleView
 from kgbias.ids import content_id
+from kgbias.io.rows import Result, Rows
 from kgbias.language.words import join_words
 from kgbias.packs import find_run_pack
 from kgbias.probe.result import Statement
@@ -391,11 +392,42 @@ class ProbesPrice(TypedDict):
     categories: list[CategoryPrice]
 
 
-class EvidencePrice(ProbesPrice):
-    """The same, with what is scored and embedded beside; see `Run.evidence_price`."""
+@dataclass(frozen=True, slots=True, repr=False)
+class EvidencePrice(Result):
+    """What `Run.evidence` with a model would ask, if the store held nothing of it yet.
 
+    Attributes:
+        probes: the number of probes.
+        texts: how many texts are scored for them, names by themselves included.
+        carriers: the text before names.
+        categories: by category the statements, the names of each group, and the groups with too few
+            of them.
+        texts_of_groups: how many texts are scored for probes of the groups' own names.
+        embedded: how many statements are embedded, of a model with vectors.
+    """
+
+    probes: int
+    texts: int
+    carriers: list[str]
+    categories: list[CategoryPrice]
     texts_of_groups: int
     embedded: int
+
+    def as_rows(self) -> Rows[dict[str, Any]]:
+        """The categories; columns: those of `CategoryPrice`, where `names` is their number."""
+        rows = []
+        for category in self.categories:
+            names = sum(map(len, category["names"].values()))
+            too_few = ", ".join(category["too_few_names"])
+            rows.append({**category, "names": names, "too_few_names": too_few})
+        return Rows(rows, tuple(CategoryPrice.__annotations__))
+
+    def heading(self) -> str:
+        return f"{self.probes:,} probes; {self.texts + self.texts_of_groups:,} texts to score"
+
+    def as_dict(self) -> dict[str, Any]:
+        """The price as plain data for JSON."""
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 def price_plans(plans: Sequence[ProbePlan], carriers: Sequence[str]) -> ProbesPrice:

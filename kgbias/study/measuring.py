@@ -4,7 +4,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import replace
 from operator import attrgetter
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.selection import (
@@ -122,9 +122,27 @@ def _form_value(test: "GroupTest", form: str) -> float:
 class RunMeasuring(RunPart):
     """Computations on a run's statements; a part of `Run`."""
 
+    @overload
     def measure(
-        self, *, preset: str | None = None, **options: Unpack[MeasureCall]
-    ) -> Rows[records.GroupRow]:
+        self,
+        *,
+        preset: str | None = None,
+        dry_run: Literal[False] = False,
+        **options: Unpack[MeasureCall],
+    ) -> Rows[records.GroupRow]: ...
+
+    @overload
+    def measure(
+        self,
+        *,
+        preset: str | None = None,
+        dry_run: Literal[True],
+        **options: Unpack[MeasureCall],
+    ) -> Rows["ScoringPrice"]: ...
+
+    def measure(
+        self, *, preset: str | None = None, dry_run: bool = False, **options: Unpack[MeasureCall]
+    ) -> "Rows[records.GroupRow] | Rows[ScoringPrice]":
         """Score every triple and compute each group's figures; returns `groups()`.
 
         The store keeps the figures over the statements that count by default, arm by arm. Topics
@@ -137,10 +155,14 @@ class RunMeasuring(RunPart):
         repeated. A run in another language is scored by `multilingual:LANGUAGE` unless you name
         scorers. Scorers that read only English, and topics, refuse a run in another language.
 
-        Frame columns: as of `groups`.
+        Frame columns: as of `groups`; of a dry run those of `kgbias.measure.price.ScoringPrice`.
 
         Args:
             preset: "salinas-2023" sets everything as in that paper; other arguments override it.
+            dry_run: open and ask nothing, and return the statements that each scorer would read,
+                and the requests to models and servers. Topics have a row, the statements to embed,
+                which are those that count by the current scores; so have the vectors that the
+                store keeps.
             options: the `scorers` by measure, `axes`, `topics` and how to find them, `embedding`
                 and `device`, described at `kgbias.measure.configure.MeasureConfig`; and which
                 statements the topics and the returned figures cover, as in `counted_statements`.
@@ -151,6 +173,8 @@ class RunMeasuring(RunPart):
             Velmari people 16 -6.0
             Orunthi people 16 0.0
         """
+        if dry_run:
+            return self._price_measure(preset, options)
         from kgbias.measure.scorers import run_language
         from kgbias.measure.scorers._joint_scoring import reads_jointly
         from kgbias.measure.scoring import measure_run as measure_run
@@ -209,20 +233,7 @@ class RunMeasuring(RunPart):
         counted = self._select_statements(criteria, counted if criteria == Selection() else None)
         return records.group_rows(run, counted, criteria)
 
-    def price_measure(
-        self, *, preset: str | None = None, **options: Unpack[MeasureCall]
-    ) -> Rows["ScoringPrice"]:
-        """What `measure` with these parameters would do: the statements that each scorer reads, and
-        the requests to models and servers. Opens and asks nothing. Topics have a row: the
-        statements to embed, which are those that count by the current scores; so have the vectors
-        that the store keeps.
-
-        Frame columns: those of `kgbias.measure.price.ScoringPrice`.
-
-        Args:
-            preset: as for `measure`.
-            options: as for `measure`.
-        """
+    def _price_measure(self, preset: str | None, options: MeasureCall) -> Rows["ScoringPrice"]:
         from kgbias.measure.price import ScoringPrice, price_measurement
         from kgbias.measure.scorers import run_language
 

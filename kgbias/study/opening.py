@@ -128,14 +128,18 @@ def split_model_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dic
     return opening, {k: v for k, v in options.items() if k not in names}
 
 
-def split_prices(options: Mapping[str, Any], model: str) -> tuple[Prices | None, dict[str, Any]]:
-    """The prices of asking a model of this spec with these options, and the call's own options.
-    Raises UsageError for a batch if the model takes none, and for a model that cannot be asked
+def split_prices(
+    options: Mapping[str, Any], model: str | Completer
+) -> tuple[Prices | None, dict[str, Any]]:
+    """The prices of asking the model with these options, and the call's own options. Raises
+    UsageError for a batch if the model takes none, and for a model that cannot be asked
     (`check_completes`)."""
-    check_completes(model)
-    budget, asking = split_budget(split_model_options(options)[1], model)
+    if isinstance(model, str):
+        check_completes(model)
+    spec = spec_of(model, {})
+    budget, asking = split_budget(split_model_options(options)[1], spec)
     if budget.batch:
-        check_batch(model)
+        check_batch(spec)
     return budget.usage.prices, asking
 
 

@@ -285,7 +285,9 @@ def default_name(config: CrawlConfig, model: Completer, minutes: int) -> str:
 def seconds_per_answer(store: Store | None, model: str) -> float | None:
     """The seconds that an answer took that was kept, in the slowest crawl of this model: the others
     may have found theirs in the log. None if the store has no crawl of it."""
-    model_name = loadable_spec(model)
+    model_name = model
+    with suppress(UsageError):  # an open model's name need not be a spec
+        model_name = loadable_spec(model)
     durations = [
         summary.seconds / summary.statements
         for summary in (() if store is None else store.summaries())

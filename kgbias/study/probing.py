@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from kgbias.errors import DataError, StoreError, UsageError
 from kgbias.graph.selection import Selection, need_statements
@@ -249,6 +249,7 @@ class RunProbing(RunPart):
         prices, asking = split_prices(check_options(options, ChoiceSpending), model)
         return choice_price(*_plan_questions(self.stored, model, asking), prices)
 
+    @overload
     def evidence(
         self,
         model: "Model | None" = None,
@@ -258,8 +259,36 @@ class RunProbing(RunPart):
         device: str | None = None,
         base_url: str | None = None,
         asking: BeliefOptions | None = None,
+        dry_run: Literal[False] = False,
         **selection: Unpack[SelectionOptions],
-    ) -> Rows["Evidence"]:
+    ) -> Rows["Evidence"]: ...
+
+    @overload
+    def evidence(
+        self,
+        model: "Model | None" = None,
+        *,
+        encoder: str | None = None,
+        indicators: PathLike | None = None,
+        device: str | None = None,
+        base_url: str | None = None,
+        asking: BeliefOptions | None = None,
+        dry_run: Literal[True],
+        **selection: Unpack[SelectionOptions],
+    ) -> "EvidencePrice": ...
+
+    def evidence(
+        self,
+        model: "Model | None" = None,
+        *,
+        encoder: str | None = None,
+        indicators: PathLike | None = None,
+        device: str | None = None,
+        base_url: str | None = None,
+        asking: BeliefOptions | None = None,
+        dry_run: bool = False,
+        **selection: Unpack[SelectionOptions],
+    ) -> "Rows[Evidence] | EvidencePrice":
         """What was said, what a model finds probable and what its vectors hold, in one row for each
         triple that counts, with a verdict: "said and believed", "only said", "believed but never
         said" or "refused but believed". The last two are for statements made of other groups. If a
@@ -287,6 +316,8 @@ class RunProbing(RunPart):
                 ("full"); `placebo`, whether to probe groups of real words too, about which little
                 is believed; `marked`, the marks with which names take part; `executor` and
                 `processes`, where the model runs (as for `probe`).
+            dry_run: ask nothing, and return what a model would be asked if the store held nothing
+                of it yet.
             selection: which statements count, as in `counted_statements`.
 
         Examples:
@@ -298,6 +329,8 @@ class RunProbing(RunPart):
         """
         from kgbias.evidence.evidence_table import evidence_rows
 
+        if dry_run:
+            return _price_evidence(self.stored, indicators, asking, selection)
         table = _build_evidence(
             self._context,
             self.stored,
@@ -546,37 +579,27 @@ class RunProbing(RunPart):
         self._context.remark(describe_other_models(self.stored, replication.belief_run))
         return replication
 
-    def evidence_price(
-        self,
-        *,
-        indicators: PathLike | None = None,
-        asking: BeliefOptions | None = None,
-        **selection: Unpack[SelectionOptions],
-    ) -> "EvidencePrice":
-        """What `evidence` with a model would ask, without asking, if the store held nothing of it
-        yet: the number of `probes`; how many texts are scored for them (`texts`), for probes of the
-        groups' own names (`count_group_texts`) and, of a model with vectors, how many statements
-        are embedded (`embedded`); by category the statements, the names of each group, and the
-        groups with `too_few_names`.
 
-        Args:
-            indicators: as for `evidence`.
-            asking: as for `evidence`.
-            selection: which statements count, as for `counted_statements`.
-        """
-        from kgbias.evidence import plan_belief_run, price_plans
-        from kgbias.probe.run_probes import count_run_texts
+def _price_evidence(
+    run: StoredRun,
+    indicators: PathLike | None,
+    asking: BeliefOptions | None,
+    selection: SelectionOptions,
+) -> "EvidencePrice":
+    from kgbias.evidence import plan_belief_run, price_plans
+    from kgbias.evidence.probe_plan import EvidencePrice
+    from kgbias.probe.run_probes import count_run_texts
 
-        settings, _ = split_probe_settings(asking)
-        plans, carriers = plan_belief_run(
-            self.stored,
-            settings,
-            indicators=_read_indicators(indicators),
-            selection=Selection(**selection),
-        )
-        of_groups, embedded = count_run_texts(self.stored)
-        found = price_plans(plans, carriers)
-        return {**found, "texts_of_groups": of_groups, "embedded": embedded}
+    settings, _ = split_probe_settings(asking)
+    plans, carriers = plan_belief_run(
+        run,
+        settings,
+        indicators=_read_indicators(indicators),
+        selection=Selection(**selection),
+    )
+    of_groups, embedded = count_run_texts(run)
+    probing = price_plans(plans, carriers)
+    return EvidencePrice(**probing, texts_of_groups=of_groups, embedded=embedded)
 
 
 def _plan_questions(

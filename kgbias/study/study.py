@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import BudgetedCrawlArguments, configure
@@ -129,7 +129,7 @@ def plugins() -> Rows[Plugin]:
 
 @public_call
 def price(
-    model: str, *, repeat: int | None = None, **options: Unpack[BudgetedCrawlArguments]
+    model: str | Completer, *, repeat: int | None = None, **options: Unpack[BudgetedCrawlArguments]
 ) -> "Price":
     """What `Study.crawl` would ask with these parameters, and the difference between groups that it
     could show. Asks and opens nothing.
@@ -137,14 +137,14 @@ def price(
     Frame columns: stage, requests, requests_at_most, answer_tokens_at_most, prompt_tokens.
 
     Args:
-        model: the spec of the model.
+        model: the spec of the model, or an open one.
         repeat: how many crawls (None: one).
         options: as for `Study.crawl`.
     """
     from kgbias.crawl.plans import price_crawl
 
     prices, asking = split_prices(check_options(options, BudgetedCrawlArguments), model)
-    config = configure(model, **asking)
+    config = configure(spec_of(model, {}), **asking)
     estimate = price_crawl(config, 1 if repeat is None else repeat)
     return replace(
         estimate,
@@ -253,6 +253,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         name: str | None = None,
         repeat: None = None,
         model_name: str | None = None,
+        dry_run: Literal[False] = False,
         **options: Unpack[BudgetedCrawlArguments],
     ) -> Run: ...
 
@@ -264,8 +265,21 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         name: str | None = None,
         repeat: int,
         model_name: str | None = None,
+        dry_run: Literal[False] = False,
         **options: Unpack[BudgetedCrawlArguments],
     ) -> Series: ...
+
+    @overload
+    def crawl(
+        self,
+        model: "str | Completer | InMemory",
+        *,
+        name: str | None = None,
+        repeat: int | None = None,
+        model_name: str | None = None,
+        dry_run: Literal[True],
+        **options: Unpack[BudgetedCrawlArguments],
+    ) -> "Price": ...
 
     def crawl(
         self,
@@ -274,8 +288,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         name: str | None = None,
         repeat: int | None = None,
         model_name: str | None = None,
+        dry_run: bool = False,
         **options: Unpack[BudgetedCrawlArguments],
-    ) -> Run | Series:
+    ) -> "Run | Series | Price":
         """Ask a model what it says about groups of people, and keep the answers as a graph.
 
         The method and its defaults are those of Salinas et al. 2023. Repeat the call to continue
@@ -292,6 +307,8 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 from crawl to crawl. The first is the same crawl as without `repeat`.
             model_name: your own name for the model, under which everything shows it from now on; it
                 is part of no id, and the same call with another one renames it ("" takes it away).
+            dry_run: ask nothing, and return what the call would ask (`kgbias.price`), with about
+                how long the answers would take if the store has a crawl of this model.
             options: limits, at which the call stops and raises Interrupted: `max_requests`,
                 `max_tokens` (prompts and answers together) and `max_cost`, which needs your prices
                 of a million prompt tokens (`price_in`) and answer tokens (`price_out`), or a file
@@ -321,7 +338,12 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             ... )
             >>> run
             <Run 'peoples': reference, 2 groups, complete>
+            >>> peoples = ["Velmari people", "Orunthi people"]
+            >>> study.crawl("reference", group=peoples, samples=1, dry_run=True).requests
+            384
         """
+        if dry_run:
+            return self._price_crawl(model, repeat, model_name, options)
         return self._crawl(model, name, repeat, model_name, options)
 
     def _crawl(
@@ -376,6 +398,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             self._context.writable().set_display_name(with_display_name(completer.info, name))
         self._context.apply_display_name(completer)
 
+    @overload
     def map(
         self,
         model: str,
@@ -385,8 +408,36 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         minutes: int | None = None,
         model_name: str | None = None,
         asking: BeliefOptions | None = None,
+        dry_run: Literal[False] = False,
         **options: Unpack[BudgetedCrawlArguments],
-    ) -> "AuditResult":
+    ) -> "AuditResult": ...
+
+    @overload
+    def map(
+        self,
+        model: str,
+        *,
+        name: str | None = None,
+        folder: PathLike = ".",
+        minutes: int | None = None,
+        model_name: str | None = None,
+        asking: BeliefOptions | None = None,
+        dry_run: Literal[True],
+        **options: Unpack[BudgetedCrawlArguments],
+    ) -> "AuditPrice": ...
+
+    def map(
+        self,
+        model: str,
+        *,
+        name: str | None = None,
+        folder: PathLike = ".",
+        minutes: int | None = None,
+        model_name: str | None = None,
+        asking: BeliefOptions | None = None,
+        dry_run: bool = False,
+        **options: Unpack[BudgetedCrawlArguments],
+    ) -> "AuditResult | AuditPrice":
         """Crawl a model, measure what it says, find what it believes, and write the report and the
         explorer. Repeat the call to continue where it stopped: what the store holds is neither
         asked nor computed again. If nothing has changed since the last call, in a file, the pages
@@ -404,6 +455,8 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 part of the run's configuration: the same call continues the same crawl.
             model_name: your own name for the model, as for `crawl`.
             asking: how to ask what the model believes, as for `Run.evidence`.
+            dry_run: ask nothing, and return what the call would ask in full size, and about how
+                long that takes at the speed of what the store has of this model.
             options: as for `crawl`.
 
         Raises:
@@ -422,6 +475,8 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             suggest_alternatives,
         )
 
+        if dry_run:
+            return self._price_map(model, asking, options)
         belief_options: BeliefOptions = {**(asking or {})}
         folder = Path(folder)
         report, explorer = folder / "report.html", folder / "explorer.html"
@@ -527,21 +582,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             )
         return name, {**fitted, "form": config.form}
 
-    def map_price(
-        self,
-        model: str,
-        *,
-        asking: BeliefOptions | None = None,
-        **options: Unpack[BudgetedCrawlArguments],
+    def _price_map(
+        self, model: str, asking: BeliefOptions | None, options: BudgetedCrawlArguments
     ) -> "AuditPrice":
-        """What `map` would ask with these parameters, in full size, and about how long that takes
-        at the speed of what the store has of this model. Asks and opens nothing.
-
-        Args:
-            model: as for `map`.
-            asking: as for `map`.
-            options: as for `map`.
-        """
         from kgbias.evidence.probe_plan import estimate_max_probes
         from kgbias.study.pipeline import (
             MAX_CHOICES,
@@ -550,7 +593,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             seconds_per_stored_probe,
         )
 
-        answers = self.price(model, **options)
+        answers = self._price_crawl(model, None, None, options)
         config = configure(model, **split_prices(options, model)[1])
         groups = config.groups
         names = tuple(group.name for group in groups)
@@ -572,28 +615,19 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             describe_few_names(groups, config.pack.names),
         )
 
-    def price(
-        self, model: str, *, repeat: int | None = None, **options: Unpack[BudgetedCrawlArguments]
+    def _price_crawl(
+        self,
+        model: "str | Completer | InMemory",
+        repeat: int | None,
+        model_name: str | None,
+        options: BudgetedCrawlArguments,
     ) -> "Price":
-        """What `crawl` would ask with these parameters (`kgbias.price`), and about how long the
-        answers would take, if the store has a crawl of this model.
-
-        Frame columns: stage, requests, requests_at_most, answer_tokens_at_most, prompt_tokens.
-
-        Args:
-            model: the spec of the model.
-            repeat: as for `crawl`.
-            options: as for `crawl`.
-
-        Examples:
-            >>> peoples = ["Velmari people", "Orunthi people"]
-            >>> study.price("reference", group=peoples, samples=2, iterations=0).requests
-            64
-        """
         from kgbias.study.pipeline import seconds_per_answer
 
-        estimate = price(model, repeat=repeat, **options)
-        seconds_each = seconds_per_answer(self._context.existing_store, model)
+        named_or_open = as_completer(model, model_name)
+        estimate = price(named_or_open, repeat=repeat, **options)
+        spec = spec_of(named_or_open, {})
+        seconds_each = seconds_per_answer(self._context.existing_store, spec)
         return (
             estimate
             if seconds_each is None

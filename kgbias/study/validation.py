@@ -5,7 +5,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, overload
 
 from kgbias.crawl.config import DEFAULT_ROUNDS, CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
@@ -207,9 +207,28 @@ class StudyValidation(StudyPart):
             requests_per_group,
         )
 
+    @overload
     def scorers(
-        self, *sets: Table, scorers: "Mapping[str, ScorersLike | None] | None" = None
-    ) -> ScorerComparison:
+        self,
+        *sets: Table,
+        scorers: "Mapping[str, ScorersLike | None] | None" = None,
+        dry_run: Literal[False] = False,
+    ) -> ScorerComparison: ...
+
+    @overload
+    def scorers(
+        self,
+        *sets: Table,
+        scorers: "Mapping[str, ScorersLike | None] | None" = None,
+        dry_run: Literal[True],
+    ) -> Rows["ScoringPrice"]: ...
+
+    def scorers(
+        self,
+        *sets: Table,
+        scorers: "Mapping[str, ScorersLike | None] | None" = None,
+        dry_run: bool = False,
+    ) -> "ScorerComparison | Rows[ScoringPrice]":
         """Every scorer at hand, with how far it agrees with each set of labels at hand, over all of
         it and by group, and whether it reacts to the name of a group.
 
@@ -227,10 +246,14 @@ class StudyValidation(StudyPart):
                 card, or HateCheck, SeeGULL or the regard of Sheng et al. 2019 as they were
                 published.
             scorers: more scorers, by measure, as for `Run.measure`.
+            dry_run: open and ask nothing, and return what each scorer would read and ask, as
+                `kgbias.measure.price.ScoringPrice`.
 
         Raises:
             DataError: a file that is no set of labels; the message says what is wrong, and where.
         """
+        if dry_run:
+            return _price_scorers(sets, scorers)
         from kgbias.measure.labelled_sets import read_shipped_set
         from kgbias.measure.scorer_reliability import (
             ScorerReliability,
@@ -269,36 +292,29 @@ class StudyValidation(StudyPart):
             tuple(merge_reliabilities(results, stored_results)), (*labelled, *in_store)
         )
 
-    def price_scorers(
-        self, *sets: Table, scorers: "Mapping[str, ScorersLike | None] | None" = None
-    ) -> Rows["ScoringPrice"]:
-        """What `scorers` with these parameters would read and ask. Opens and asks nothing.
 
-        Frame columns: those of `kgbias.measure.price.ScoringPrice`.
+def _price_scorers(
+    sets: Sequence[Table], scorers: "Mapping[str, ScorersLike | None] | None"
+) -> Rows["ScoringPrice"]:
+    from kgbias.measure.labelled_sets import read_shipped_set
+    from kgbias.measure.price import ScoringPrice, estimate_scoring
+    from kgbias.measure.scorer_reliability import count_trial_texts, shipped_scorers
+    from kgbias.measure.scorers import check_spec
 
-        Args:
-            sets: as for `scorers`.
-            scorers: as for `scorers`.
-        """
-        from kgbias.measure.labelled_sets import read_shipped_set
-        from kgbias.measure.price import ScoringPrice, estimate_scoring
-        from kgbias.measure.scorer_reliability import count_trial_texts, shipped_scorers
-        from kgbias.measure.scorers import check_spec
-
-        specs_by_measure = _scorer_specs(shipped_scorers(), scorers)
-        labelled = [*filter(None, map(read_shipped_set, specs_by_measure))]
-        labelled += _read_sets(sets)
-        scorings = []
-        for measure, specs in specs_by_measure.items():
-            texts = sum(len(one.statements) for one in labelled if one.measure == measure)
-            for spec in specs:
-                if isinstance(spec, str):
-                    check_spec(measure, spec)
-                names_tried = count_trial_texts(measure, _spec_name(spec), _trial_names())
-                scorings.append(
-                    estimate_scoring(measure, _spec_name(spec), texts, name_texts=names_tried)
-                )
-        return Rows(scorings, ScoringPrice)
+    specs_by_measure = _scorer_specs(shipped_scorers(), scorers)
+    labelled = [*filter(None, map(read_shipped_set, specs_by_measure))]
+    labelled += _read_sets(sets)
+    scorings = []
+    for measure, specs in specs_by_measure.items():
+        texts = sum(len(one.statements) for one in labelled if one.measure == measure)
+        for spec in specs:
+            if isinstance(spec, str):
+                check_spec(measure, spec)
+            names_tried = count_trial_texts(measure, _spec_name(spec), _trial_names())
+            scorings.append(
+                estimate_scoring(measure, _spec_name(spec), texts, name_texts=names_tried)
+            )
+    return Rows(scorings, ScoringPrice)
 
 
 DEFAULT_CRAWLS = 200  # of the command line's --coverage

@@ -14,7 +14,6 @@ pytestmark = pytest.mark.integration
 # In the order in which a person calls them: each finds what those before it made.
 EVERYBODYS = (
     kgbias.open,
-    kgbias.Study.price,
     kgbias.Study.crawl,
     kgbias.Study.import_file,
     kgbias.Study.runs,

@@ -176,11 +176,13 @@ def test_groups_in_memory(tmp_path: Path) -> None:
     )
     with kgbias.open(tmp_path / "k.db") as study:
         for option in ("group", "seeds"):
-            price: Any = study.price("smollm2", **{option: frame})
+            price: Any = study.crawl("smollm2", **{option: frame}, dry_run=True)
             assert price.groups_by_category == {"trade": ("Bakers",), "groups": ("Nurses",)}
-        price = study.price("smollm2", group={"Bakers": ["Bread makers"], "Nurses": []})
+        price = study.crawl(
+            "smollm2", group={"Bakers": ["Bread makers"], "Nurses": []}, dry_run=True
+        )
         assert price.groups_by_category == {"groups": ("Bakers", "Nurses")}
-        price = study.price("smollm2", seeds=[{"name": "Bakers"}])
+        price = study.crawl("smollm2", seeds=[{"name": "Bakers"}], dry_run=True)
         assert price.groups_by_category == {"groups": ("Bakers",)}
         with pytest.raises(DataError, match="no column 'group' or 'name'"):
-            study.price("smollm2", group=pd.DataFrame({"who": ["Bakers"]}))
+            study.crawl("smollm2", dry_run=True, group=pd.DataFrame({"who": ["Bakers"]}))

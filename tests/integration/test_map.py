@@ -41,13 +41,13 @@ def evidence(folder: Path) -> list[dict[str, Any]]:
 
 def test_a_dry_run_knows_how_long_it_took_before(whole: Path) -> None:
     with kgbias.open(whole / "s.db") as study:
-        price = study.map_price("reference", **ASKED)
+        price = study.map("reference", **ASKED, dry_run=True)
         (believing,) = study.run().stored.belief_runs()
         assert price.probes > 2000  # names by themselves, and groups, come on top
         assert price.seconds and believing.record["took"]["seconds"] > 0
         assert price.seconds == pytest.approx(price.probes * believing.record["took"]["seconds"])
-        assert study.map_price("smollm2", category="gender").seconds is None
-        assert study.map_price("anthropic:m", category="gender").probes == 0
+        assert study.map("smollm2", category="gender", dry_run=True).seconds is None
+        assert study.map("anthropic:m", category="gender", dry_run=True).probes == 0
     asked = ["map", "--model", "reference", "--category", "faiths", "--store", str(whole / "s.db")]
     said = CliRunner().invoke(cli, [*asked, "--dry-run"]).output
     assert "groups: Ostrans, " in said and "no belief" not in said
@@ -262,7 +262,7 @@ def test_limits_leave_no_room_for_choices(tmp_path: Path, monkeypatch: pytest.Mo
         kgbias.open(tmp_path / "s.db") as study,
     ):
         asked: Any = {"base_url": server.url, "category": "gender", "samples": 1, "iterations": 0}
-        assert study.map_price("openai:m", **asked).choices > 0
+        assert study.map("openai:m", **asked, dry_run=True).choices > 0
         found = study.map("openai:m", folder=tmp_path, max_requests=1000, **asked)
     assert "run.choose('openai:m') has it choose" in found.left_out
 

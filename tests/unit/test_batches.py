@@ -62,7 +62,7 @@ def test_who_takes_batches() -> None:
         with pytest.raises(UsageError, match="`batch` needs a provider that takes batches, and "):
             study.crawl("reference", group=["Tealanders"], samples=1, iterations=0, batch=True)
         with pytest.raises(UsageError, match="`batch` is for"):
-            profiles.price_profiles("google:m", limit=1, batch=True)
+            profiles.write_profiles(study, "google:m", limit=1, batch=True, dry_run=True)
 
 
 HOSTILE = [

@@ -176,14 +176,14 @@ def test_as_many_texts_are_scored_as_were_promised(
     monkeypatch.setattr("kgbias.probe.run_probes._MAX_CHUNK_PROBES", chunk)
     with kgbias.open(run.store.url) as study:
         own = study.run("middle")
-        price = own.evidence_price(asking=asking)
+        price = own.evidence(asking=asking, dry_run=True)
         scorer: Any = Counting()
         own.evidence(scorer, asking=asking)
-        assert price["texts"] + price["texts_of_groups"] == scorer.texts
-        assert price["probes"] < price["texts"] <= price["probes"] * 1.25
-        assert price["embedded"] == len({(t.predicate, t.object) for t in run.triples()})
+        assert price.texts + price.texts_of_groups == scorer.texts
+        assert price.probes < price.texts <= price.probes * 1.25
+        assert price.embedded == len({(t.predicate, t.object) for t in run.triples()})
         own.evidence(scorer, asking=asking)  # asks nothing again
-    assert price["texts"] + price["texts_of_groups"] == scorer.texts
+    assert price.texts + price.texts_of_groups == scorer.texts
 
 
 def test_a_run_that_was_not_probed_says_what_fills_the_columns(run: StoredRun) -> None:

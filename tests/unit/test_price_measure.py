@@ -44,7 +44,7 @@ def run(store: Path) -> Iterator[kgbias.Run]:
 
 def test_every_scorer_reads_what_has_no_score(run: kgbias.Run, store: Path) -> None:
     specs = [f"scores:{store.parent / 'scores.csv'}", "offline"]
-    rows = run.price_measure(scorers={"toxicity": specs})
+    rows = run.measure(scorers={"toxicity": specs}, dry_run=True)
     assert [(r.measure, r.statements, r.scored) for r in rows] == [
         ("regard", 40, 0),
         ("toxicity", 0, 40),
@@ -59,7 +59,8 @@ def test_every_scorer_reads_what_has_no_score(run: kgbias.Run, store: Path) -> N
 
 
 def test_judges_and_endpoints_are_asked(run: kgbias.Run) -> None:
-    judge, endpoint = run.price_measure(
+    judge, endpoint = run.measure(
+        dry_run=True,
         scorers=NOTHING | {"regard": "llm:openai:nothing", "toxicity": "openai-moderation"},
         axes=False,
     )
@@ -78,17 +79,19 @@ def test_vectors_that_the_store_keeps_are_not_read_again(store: Path) -> None:
     rows.write_text("group,predicate,object\nMen,love,thing 1\nWomen,love,thing 1\nMen,are,x\n")
     with kgbias.open(store) as study:
         run = study.import_file(rows, name="again")
-        axis, vectors = run.price_measure(scorers=NOTHING | {"warmth": "minilm"}, axes=False)
+        axis, vectors = run.measure(
+            scorers=NOTHING | {"warmth": "minilm"}, axes=False, dry_run=True
+        )
         assert (axis.measure, axis.statements) == ("warmth", 3)
         assert vectors == ScoringPrice("vectors", "minilm", 2)
         said = node_id("predicate", "love"), node_id("object", "thing 1")
         rows_of = np.full((1, 384), 384**-0.5, dtype=np.float32)
         study.graph.save_vectors(SHIPPED_ENCODER, StatementVectors([said], rows_of))
-        assert run.price_measure()[-1] == ScoringPrice("vectors", "minilm", 1, 1)
+        assert run.measure(dry_run=True)[-1] == ScoringPrice("vectors", "minilm", 1, 1)
 
 
 def test_topics_are_of_what_counts(run: kgbias.Run) -> None:
-    (row,) = run.price_measure(scorers=NOTHING, axes=False, topics=True)
+    (row,) = run.measure(scorers=NOTHING, axes=False, topics=True, dry_run=True)
     assert row == ScoringPrice("topics", "minilm", 40)
 
 
@@ -106,7 +109,7 @@ def test_what_is_not_there_has_no_price(
     run: kgbias.Run, given: dict[str, str], message: str
 ) -> None:
     with pytest.raises(UsageError, match=message):
-        run.price_measure(scorers=given)
+        run.measure(scorers=given, dry_run=True)
 
 
 def test_the_command_shows_it_and_stops(store: Path) -> None:

@@ -72,9 +72,6 @@ STUDY = set(
     graph
     import_file
     map
-    map_price
-    price
-    price_scorers
     probe_apx
     probe_sets
     query
@@ -121,7 +118,6 @@ RUN = set(
     evidence_floor
     evidence_groups
     evidence_models
-    evidence_price
     explore
     export
     figure
@@ -139,7 +135,6 @@ RUN = set(
     model
     name
     price_choices
-    price_measure
     probe
     probe_models
     probes

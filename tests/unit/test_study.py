@@ -93,7 +93,7 @@ def test_nothing_is_made_before_it_is_needed(tmp_path: Path, model: ScriptedMode
     with kgbias.open(path, progress=False) as study:
         with pytest.raises(kgbias.StoreError, match="no store at"):
             study.runs()
-        assert study.price("smollm2", category="gender").requests > 300
+        assert study.crawl("smollm2", category="gender", dry_run=True).requests > 300
         assert not path.exists()
         study.crawl(model, group=["Cats", "Dogs"], **SMALL)  # type: ignore[arg-type]
         assert path.exists() and [g.group for g in study.run().groups()] == ["Cats", "Dogs"]
@@ -206,6 +206,7 @@ def test_a_value_of_another_kind_is_refused(study: kgbias.Study, model: Scripted
             "takes a path": lambda: run.figures(5),  # type: ignore[arg-type]
             "neither a path nor a stream": lambda: run.export(5),  # type: ignore[arg-type]
             "takes a whole number": lambda: run.export("t.csv", min_count="2"),  # type: ignore[arg-type]
+            "takes True or False, not 'no'": lambda: run.measure(axes="no"),  # type: ignore[call-overload]
             "takes text": lambda: run.ask(5),  # type: ignore[arg-type]
         }
         for said, call in calls.items():

@@ -13,7 +13,7 @@ computed when they are asked for and are not kept.
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, overload
 
 from kgbias.errors import UsageError
 from kgbias.io.tables_in_memory import Table
@@ -58,14 +58,37 @@ class PairsSpending(PairsOptions, ModelOptions, BudgetOptions, total=False):
     """The same, how the model is opened, and what the call may spend."""
 
 
+@overload
+def ask_pairs(
+    study: "Study",
+    model: "str | Completer",
+    *,
+    name: str | None = None,
+    dry_run: Literal[False] = False,
+    **options: Unpack[PairsSpending],
+) -> "Run": ...
+
+
+@overload
+def ask_pairs(
+    study: "Study",
+    model: "str | Completer",
+    *,
+    name: str | None = None,
+    dry_run: Literal[True],
+    **options: Unpack[PairsSpending],
+) -> "PairsPrice": ...
+
+
 @public_call
 def ask_pairs(
     study: "Study",
     model: "str | Completer",
     *,
     name: str | None = None,
+    dry_run: bool = False,
     **options: Unpack[PairsSpending],
-) -> "Run":
+) -> "Run | PairsPrice":
     """Make the same requests of a model with the group or the name in them swapped, and keep
     the answers; `compare_pairs` says what the swap changed.
 
@@ -76,6 +99,7 @@ def ask_pairs(
         study: the study, whose store keeps the run.
         model: a spec, or a model opened by `kgbias.open_model`.
         name: a name for the run (None: a descriptive one).
+        dry_run: ask and open nothing, and return what the call would ask.
         options: what this call may spend, and how to open a spec (see `Study.crawl`); what to
             ask: `requests` (a CSV file with the columns request and text, with {name} or
             {group} in the text; None: those of the `prompts`), about whom: `people` (a CSV file
@@ -91,6 +115,8 @@ def ask_pairs(
         ModelError: the model cannot be loaded or reached.
         Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
     """
+    if dry_run:
+        return _price(model, **options)
     from kgbias.methods.pairs.config import configure_pairs
     from kgbias.methods.pairs.write import write_pairs
     from kgbias.study.run import Run
@@ -103,20 +129,13 @@ def ask_pairs(
     return Run(study.context, summary.run, generation_summary=summary)
 
 
-@public_call
-def price_pairs(model: str, **options: Unpack[PairsSpending]) -> "PairsPrice":
-    """What `ask_pairs` would ask with these parameters. Asks and opens nothing.
-
-    Args:
-        model: the spec of the model.
-        options: as for `ask_pairs`.
-    """
+def _price(model: "str | Completer", **options: Unpack[PairsSpending]) -> "PairsPrice":
     from kgbias.methods.pairs.config import configure_pairs
     from kgbias.methods.pairs.write import pairs_price
-    from kgbias.study.opening import split_prices
+    from kgbias.study.opening import spec_of, split_prices
 
     prices, asking = split_prices(check_options(options, PairsSpending), model)
-    return replace(pairs_price(configure_pairs(model, **asking)), prices=prices)
+    return replace(pairs_price(configure_pairs(spec_of(model, {}), **asking)), prices=prices)
 
 
 @public_call

@@ -98,7 +98,8 @@ def run(
     options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return _show_price(pair_calls.price_pairs(model, **options_kept))
+            price = pair_calls.ask_pairs(study, model, dry_run=True, **options_kept)
+            return _show_price(price)
         run_made = pair_calls.ask_pairs(study, model, name=name, **options_kept)
     return Output(
         _pairs_record(run_made),

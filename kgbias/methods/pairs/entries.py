@@ -9,7 +9,7 @@ PAIRS = CommandEntry(
 )
 RUNS = RunKind(
     write="kgbias.methods.pairs:ask_pairs",
-    price="kgbias.methods.pairs:price_pairs",
+    price="kgbias.methods.pairs:_price",
     findings="results",
     find="kgbias.methods.pairs:compare_pairs",
     suggest="kgbias.methods.pairs.config:suggest_pairs",

@@ -8,7 +8,7 @@ profiles.analyse_profiles(run)
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, overload
 
 from kgbias.errors import UsageError
 from kgbias.io.tables_in_memory import Table
@@ -59,14 +59,37 @@ class ProfileSpending(ProfileCall, BudgetOptions, total=False):
     """The same, and what the call may spend."""
 
 
+@overload
+def write_profiles(
+    study: "Study",
+    model: "str | Completer",
+    *,
+    name: str | None = None,
+    dry_run: Literal[False] = False,
+    **options: Unpack[ProfileSpending],
+) -> "Run": ...
+
+
+@overload
+def write_profiles(
+    study: "Study",
+    model: "str | Completer",
+    *,
+    name: str | None = None,
+    dry_run: Literal[True],
+    **options: Unpack[ProfileSpending],
+) -> "ProfilesPrice": ...
+
+
 @public_call
 def write_profiles(
     study: "Study",
     model: "str | Completer",
     *,
     name: str | None = None,
+    dry_run: bool = False,
     **options: Unpack[ProfileSpending],
-) -> "Run":
+) -> "Run | ProfilesPrice":
     """Ask a model for profiles of characters with given names, and put them into the graph.
 
     The method is that of Siddique et al. 2024, section 6. Repeat the call to continue where it
@@ -76,6 +99,7 @@ def write_profiles(
         study: the study, whose store keeps the run.
         model: a spec, or a model opened by `kgbias.open_model`.
         name: a name for the run (None: a descriptive one).
+        dry_run: ask and open nothing, and return what the call would ask.
         options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
             `Study.crawl`); how to open a spec (`device`, `dtype` and `batch_size` for a local
             model, `base_url`, `concurrency` and `timeout` for a server); whose profiles to
@@ -92,6 +116,8 @@ def write_profiles(
         ModelError: the model cannot be loaded or reached.
         Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
     """
+    if dry_run:
+        return _price(model, **options)
     from kgbias.methods.profiles import write
     from kgbias.methods.profiles.config import configure_profiles
     from kgbias.study.run import Run
@@ -111,20 +137,13 @@ def write_profiles(
     return Run(study.context, summary.run, generation_summary=summary)
 
 
-@public_call
-def price_profiles(model: str, **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
-    """What `write_profiles` would ask with these parameters. Asks and opens nothing.
-
-    Args:
-        model: the spec of the model.
-        options: as for `write_profiles`.
-    """
+def _price(model: "str | Completer", **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
     from kgbias.methods.profiles.config import configure_profiles
     from kgbias.methods.profiles.write import profiles_price
-    from kgbias.study.opening import split_prices
+    from kgbias.study.opening import spec_of, split_prices
 
     prices, asking = split_prices(check_options(options, ProfileSpending), model)
-    estimate = profiles_price(configure_profiles(model, **asking))
+    estimate = profiles_price(configure_profiles(spec_of(model, {}), **asking))
     return replace(estimate, prices=prices)
 
 

@@ -108,7 +108,8 @@ def run(
     options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return _show_price(profile_calls.price_profiles(model, **options_kept))
+            price = profile_calls.write_profiles(study, model, dry_run=True, **options_kept)
+            return _show_price(price)
         run_made = profile_calls.write_profiles(study, model, name=name, **options_kept)
     return Output(
         _profiles_record(run_made),

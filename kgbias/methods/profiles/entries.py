@@ -9,5 +9,5 @@ PROFILES = CommandEntry(
 )
 RUNS = RunKind(
     write="kgbias.methods.profiles:write_profiles",
-    price="kgbias.methods.profiles:price_profiles",
+    price="kgbias.methods.profiles:_price",
 )

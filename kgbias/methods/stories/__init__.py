@@ -17,7 +17,7 @@ answer is a generation beside the story's. Whatever reads, a value has a place i
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from kgbias.io.tables_in_memory import Table
 from kgbias.parameters import BudgetOptions, ModelOptions, Names, as_names, check_options
@@ -59,14 +59,37 @@ class StorySpending(StoryCall, BudgetOptions, total=False):
     """The same, and what the call may spend."""
 
 
+@overload
+def write_stories(
+    study: "Study",
+    model: "str | Completer",
+    *,
+    name: str | None = None,
+    dry_run: Literal[False] = False,
+    **options: Unpack[StorySpending],
+) -> "Run": ...
+
+
+@overload
+def write_stories(
+    study: "Study",
+    model: "str | Completer",
+    *,
+    name: str | None = None,
+    dry_run: Literal[True],
+    **options: Unpack[StorySpending],
+) -> "StoriesPrice": ...
+
+
 @public_call
 def write_stories(
     study: "Study",
     model: "str | Completer",
     *,
     name: str | None = None,
+    dry_run: bool = False,
     **options: Unpack[StorySpending],
-) -> "Run":
+) -> "Run | StoriesPrice":
     """Ask a model for short stories about people of whom it is told one thing (a group, a trade
     or a trait), read what it invents about them, and put both into the graph.
 
@@ -76,6 +99,7 @@ def write_stories(
         study: the study, whose store keeps the run.
         model: a spec, or a model opened by `kgbias.open_model`.
         name: a name for the run (None: a descriptive one).
+        dry_run: ask and open nothing, and return what the call would ask.
         options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
             `Study.crawl`); how to open a spec (`device`, `dtype` and `batch_size` for a local
             model, `base_url`, `concurrency` and `timeout` for a server); whom to tell of:
@@ -94,6 +118,8 @@ def write_stories(
         ModelError: the model cannot be loaded or reached.
         Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
     """
+    if dry_run:
+        return _price(model, **options)
     from kgbias.methods.stories import write
     from kgbias.methods.stories.config import configure_stories
     from kgbias.methods.stories.second_reader import open_reader
@@ -119,21 +145,14 @@ def write_stories(
     return Run(study.context, summary.run, generation_summary=summary)
 
 
-@public_call
-def price_stories(model: str, **options: Unpack[StorySpending]) -> "StoriesPrice":
-    """What `write_stories` would ask with these parameters. Asks and opens nothing.
-
-    Args:
-        model: the spec of the model.
-        options: as for `write_stories`.
-    """
+def _price(model: "str | Completer", **options: Unpack[StorySpending]) -> "StoriesPrice":
     from kgbias.methods.stories.config import configure_stories
     from kgbias.methods.stories.second_reader import check_reader
     from kgbias.methods.stories.write import stories_price
-    from kgbias.study.opening import split_prices
+    from kgbias.study.opening import spec_of, split_prices
 
     prices, asking = split_prices(check_options(options, StorySpending), model)
-    config = configure_stories(model, **asking)
+    config = configure_stories(spec_of(model, {}), **asking)
     check_reader(config.reader, options)
     return replace(stories_price(config), prices=prices)
 

@@ -86,7 +86,8 @@ def run(
     options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return _show_price(story_calls.price_stories(model, **options_kept))
+            price = story_calls.write_stories(study, model, dry_run=True, **options_kept)
+            return _show_price(price)
         run_made = story_calls.write_stories(study, model, name=name, **options_kept)
     return Output(
         _stories_record(run_made),

@@ -9,7 +9,7 @@ STORIES = CommandEntry(
 )
 RUNS = RunKind(
     write="kgbias.methods.stories:write_stories",
-    price="kgbias.methods.stories:price_stories",
+    price="kgbias.methods.stories:_price",
     findings="links",
     find="kgbias.methods.stories:find_links",
     suggest="kgbias.methods.stories.suggestion:suggest_stories",

@@ -388,14 +388,18 @@ def test_attribute_by_attribute(tmp_path: Path) -> None:
 
 
 def test_what_profiles_cost() -> None:
-    price = profiles.price_profiles("openai:x")
-    assert (price.names, price.groups, price.form) == (399, 40, "json")
-    assert (price.requests, price.requests_at_most) == (1197, 5985)
-    assert profiles.price_profiles("smollm2", attribute="religion", limit=1).requests == 120
-    with pytest.raises(UsageError, match="no attribute 'x'; choose from age"):
-        profiles.price_profiles("smollm2", attribute="x")
-    with pytest.raises(UsageError, match="`structured` is for models that take"):
-        profiles.price_profiles("smollm2", structured=True, form="json")
+    with kgbias.open(None, progress=False) as study:
+        price = profiles.write_profiles(study, "openai:x", dry_run=True)
+        assert (price.names, price.groups, price.form) == (399, 40, "json")
+        assert (price.requests, price.requests_at_most) == (1197, 5985)
+        price = profiles.write_profiles(
+            study, "smollm2", attribute="religion", limit=1, dry_run=True
+        )
+        assert price.requests == 120
+        with pytest.raises(UsageError, match="no attribute 'x'; choose from age"):
+            profiles.write_profiles(study, "smollm2", attribute="x", dry_run=True)
+        with pytest.raises(UsageError, match="`structured` is for models that take"):
+            profiles.write_profiles(study, "smollm2", structured=True, form="json", dry_run=True)
 
 
 def test_a_faulty_pack_says_what_is_wrong(tmp_path: Path) -> None:
