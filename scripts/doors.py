@@ -11,11 +11,12 @@ import kgbias
 from kgbias.crawl import seeds
 from kgbias.crawl.configure import Groups
 from kgbias.evidence import stereotype_tables
+from kgbias.ingest import profiles
 from kgbias.ingest import statement_table as ingest
 from kgbias.io import stereoset_file, tables_in_memory
 from kgbias.io.published_sets import PUBLISHED_SETS
 from kgbias.io.tables import TableFormat
-from kgbias.measure import labelled_sets
+from kgbias.measure import labelled_sets, labelling
 from kgbias.measure.configure import MeasureOptions
 from kgbias.measure.scorers import _custom as own_scorers
 from kgbias.measure.scorers import _scores_file as scores
@@ -25,8 +26,10 @@ from kgbias.methods.benchmarks import bbq, crows, winogender
 from kgbias.methods.pairs import config as pairs
 from kgbias.methods.rag import preference as wikieval
 from kgbias.methods.stories import config as stories
+from kgbias.methods.stories import stereotales
 from kgbias.models import in_memory, vectors
-from kgbias.probe import build, sets
+from kgbias.probe import apx, build, sets
+from kgbias.study import model_tests, review
 
 # What is handed over, how its types begin, and the words of its reader for what it takes.
 KINDS = (
@@ -65,13 +68,19 @@ DOORS: tuple[TableFormat, ...] = (
     sets.NAMES_DOOR,
     sets.DESCRIPTORS_DOOR,
     ingest.TRIPLE_TABLE,
+    profiles.DOOR,
+    stereotales.DOOR,
     stereotype_tables.DOOR,
     scores.SCORE_TABLE,
     labelled_sets.LABEL_TABLE,
+    labelling.SHEET_DOOR,
+    review.DECISIONS_DOOR,
     stories.PEOPLE_DOOR,
     pairs.PEOPLE_DOOR,
     pairs.REQUESTS_DOOR,
+    apx.DOOR,
     build.DOOR,
+    model_tests.BENCHMARKS_DOOR,
     crows.DOOR,
     stereoset_file.DOOR,
     bbq.DOOR,

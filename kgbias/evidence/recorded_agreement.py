@@ -37,7 +37,7 @@ from kgbias.io.rows import Result, Rows
 from kgbias.models.score.base import Array
 from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import clustered_mean, ranks, student_quantile
+from kgbias.stats.inference import clustered_proportion, ranks, student_quantile
 
 NAMES_OF_GROUP = 3
 """How many of a group's names are asked."""
@@ -499,9 +499,9 @@ def judge_agreement(lifts: Mapping[str, Array], recorded: RecordedTable) -> list
         for name, part in parts.items():
             placements = _placements(own, part, counts != 0, categories)
             if placements:
-                auc = clustered_mean(
+                auc = clustered_proportion(
                     [a for a, _ in placements], [value for _, value in placements]
-                ).clip(0.0, 1.0)
+                )
                 figures.append(AgreementFigure(kind, direction, name, auc, entries=len(placements)))
     return figures
 
@@ -516,7 +516,7 @@ def _figure_by_attribute(
 ) -> AgreementFigure:
     aucs = _column_aucs(lifts, recorded, categories)
     known = aucs[~np.isnan(aucs)]
-    auc = clustered_mean(range(len(known)), known.tolist()).clip(0.0, 1.0)
+    auc = clustered_proportion(range(len(known)), known)
     low, high = _jackknife_groups(lifts, recorded, categories, auc.value)
     dealt = [_known_mean(_column_aucs(lifts, deal, categories)) for deal in deals]
     return AgreementFigure(
@@ -531,7 +531,7 @@ def _figure_by_group(
     known = aucs[~np.isnan(aucs)]
     dealt = [_known_mean(_aucs(lifts.T, deal.T)) for deal in deals]
     floor, high = _floor(dealt)
-    auc = clustered_mean(range(len(known)), known.tolist()).clip(0.0, 1.0)
+    auc = clustered_proportion(range(len(known)), known)
     return AgreementFigure(
         kind, direction, "group", auc, floor=floor, floor_high=high, entries=int(recorded.sum())
     )

@@ -22,7 +22,7 @@ from kgbias.ingest.statement_table import (
     read_records,
     tell_columns,
 )
-from kgbias.io.tables import parse_literal
+from kgbias.io.tables import TableFormat, parse_literal
 
 _LABEL_COLUMNS = {"group": "Group", "ethnicity": "Ethnicity", "gender": "Gender"}
 _NAME_COLUMNS = ("name", "firstname", "first_name", "given_name")
@@ -32,6 +32,12 @@ _NOT_ATTRIBUTES = re.compile(
     r"|prompts?|requests?|questions?|instructions?|messages?|model|seed|temperature"
     rf"|{'|'.join((*_LABEL_COLUMNS, *_NAME_COLUMNS))}",
     re.IGNORECASE,
+)
+DOOR = TableFormat(
+    "profiles: `import --format profiles`",
+    (("name",),),
+    tuple(_LABEL_COLUMNS.values()),
+    "a column for each attribute; `--group` names another column than `name`",
 )
 _MAX_LITERAL_CHARACTERS = 20_000  # characters; a longer cell is read as plain text
 

@@ -24,7 +24,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import verbalise
 from kgbias.io.files import replace_file
 from kgbias.io.reading import read_toml
-from kgbias.io.tables import read_table
+from kgbias.io.tables import TableFormat, read_table
 from kgbias.io.text import escape_formula, is_plain, unescape_formula
 from kgbias.measure.sampling import LabelSample, draw_sample
 from kgbias.measures import get_measure
@@ -37,6 +37,9 @@ SKIP_WORD = "skip"
 MAX_NAME_CHARACTERS, MAX_NOTE_CHARACTERS = 80, 2_000
 _ID_PREFIX = "s"  # before ids in a sheet, where an id of digits only would become a number
 _SHEET_COLUMNS = ("id", "label", "note", "statement", "measure", "masked", "guide", "rater")
+SHEET_DOOR = TableFormat(
+    "labels filled in: `label RUN SHEET`", tuple((name,) for name in _SHEET_COLUMNS)
+)
 _SHARED_RATERS = 2  # raters of a shared statement
 _LabelRow = tuple[str, str, str]  # a statement's id, the label and a note, as they are kept
 
@@ -442,7 +445,7 @@ def read_label_sheet(run: StoredRun, path: str | Path, rater: str | None = None)
 
 def _filled_rows(path: Path) -> Iterable[tuple[str, dict[str, str]]]:
     """The rows of a sheet with a label, each with its place for messages."""
-    _, lines = read_table(path, _SHEET_COLUMNS)
+    _, lines = read_table(path, SHEET_DOOR.columns)
     return [(f"{path}, line {n}: ", row) for n, row in lines if row["label"].strip()]
 
 

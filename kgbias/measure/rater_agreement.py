@@ -172,17 +172,26 @@ def krippendorff_alpha(
 def _alpha_interval(tables: Values, level: str, values: Values | None) -> Interval:
     """The interval of alpha from the coincidences of each unit, [n, labels, labels]: 95% of the
     alphas where each unit counts as an exponential variable (the Bayesian bootstrap: Rubin 1981),
-    beside those of the prior that kappa has, over the labels that were given. Of two raters' labels
-    this is kappa's interval."""
+    beside those of the prior that kappa has, over the labels that were given. It holds what the
+    prior says and what one of twice the weight says (Berger 1994): where few units have a rare
+    label, either alone is too narrow on one side."""
     given = np.flatnonzero(tables.sum(axis=(0, 1)))
     prior = np.zeros(tables.shape[1:])
     prior[np.ix_(given, given)] = agreement_prior(len(given))
     rng = np.random.Generator(np.random.PCG64(0))
+    size = (DEFAULT_DRAWS, *prior.shape)
     # How often each unit counts: sums of tables follow by one product.
     counts = rng.exponential(size=(DEFAULT_DRAWS, len(tables)))
-    drawn_prior = rng.gamma(prior, size=(DEFAULT_DRAWS, *prior.shape))
-    drawn = np.tensordot(counts, tables, axes=1) + drawn_prior + drawn_prior.swapaxes(1, 2)
-    return percentile_interval(_table_alphas(drawn, level, values), 0.95)
+    drawn_tables = np.tensordot(counts, tables, axes=1)
+    ends = []
+    for weight in _PRIOR_WEIGHTS:
+        drawn_prior = rng.gamma(weight * prior, size=size)
+        drawn = drawn_tables + drawn_prior + drawn_prior.swapaxes(1, 2)
+        ends.append(percentile_interval(_table_alphas(drawn, level, values), 0.95))
+    return Interval(min(low for low, _ in ends), max(high for _, high in ends))
+
+
+_PRIOR_WEIGHTS = (1.0, 2.0)
 
 
 def _table_alphas(tables: Values, level: str, values: Values | None) -> Values:

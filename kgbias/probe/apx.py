@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import Flag as Flag
 from kgbias.io.files import write_text
-from kgbias.io.tables import read_table
+from kgbias.io.tables import TableFormat, read_table
 from kgbias.probe.sets import name_people
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap, clustered_proportion, mean, proportion
@@ -36,6 +36,12 @@ Counts = NDArray[np.int64]
 
 SIGNIFICANCE_LEVEL = 0.01  # one-tailed, for each descriptor
 _APX = re.compile(r"apx_(\d+)")
+DOOR = TableFormat(
+    "APX: `probe apx --from`, `profiles analyse --apx`",
+    (("Group",), ("descriptor",), ("apx_1",)),
+    ("axis", "apx_2"),
+    "a column for each template",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +173,7 @@ def write_apx(table: ApxTable, path: Path) -> None:
 
 
 def _template_columns(path: Path, columns: Collection[str]) -> list[str]:
-    if missing := [name for name in ("Group", "descriptor") if name not in columns]:
+    if missing := [name for name in DOOR.columns[:2] if name not in columns]:
         raise DataError(f"{path} has no column {' and no column '.join(missing)}")
     template_columns = [name for name in columns if _APX.fullmatch(name)]
     if not template_columns:

@@ -14,7 +14,7 @@ from kgbias.graph.types import Flag, FlagTable
 from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, show_progress
 from kgbias.io.rows import Rows
-from kgbias.io.tables import read_table
+from kgbias.io.tables import TableFormat, read_table
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
@@ -42,6 +42,11 @@ if TYPE_CHECKING:
     from kgbias.study.opening import Model, Models
 
 
+BENCHMARKS_DOOR = TableFormat(
+    "scores of models on benchmarks: `sofa results --beside`",
+    (("model",),),
+    other_forms="a column for each benchmark",
+)
 _FLAG_COLUMNS = (
     Column("model", get=lambda pair: pair[0].model),
     Column("group", get=lambda pair: pair[1].group),
@@ -415,12 +420,12 @@ class StudyModelTests(StudyPart):
 def read_benchmarks(table: Table) -> dict[str, dict[str, float]]:
     """The models' scores by benchmark, from a table with the column model and a column for each
     benchmark; an empty cell means that a model was not scored. Raises DataError."""
-    with as_table_file(table, ("model",), name="benchmarks") as path:
+    with as_table_file(table, BENCHMARKS_DOOR.columns, name="benchmarks") as path:
         return _parse_benchmarks(path)
 
 
 def _parse_benchmarks(path: Path) -> dict[str, dict[str, float]]:
-    columns, rows = read_table(path, ["model"])
+    columns, rows = read_table(path, BENCHMARKS_DOOR.columns)
     names = [name for name in columns if name != "model"]
     scores: dict[str, dict[str, float]] = {name: {} for name in names}
     for line, row in rows:

@@ -18,7 +18,7 @@ from kgbias.ids import normalise
 from kgbias.io.columns import Column
 from kgbias.io.files import replace_file
 from kgbias.io.rows import Rows
-from kgbias.io.tables import read_table
+from kgbias.io.tables import TableFormat, read_table
 from kgbias.io.text import escape_formula, unescape_formula
 from kgbias.parameters import Names, as_names, user_name
 
@@ -37,6 +37,10 @@ _SHEET_COLUMNS = (
     "decided",
 )
 # The place in the file (for messages), the generation's id, the verdict, predicate and object.
+DECISIONS_DOOR = TableFormat(
+    "decisions filled in: `review RUN --from`",
+    (("id",), ("decision",), ("predicate",), ("object",)),
+)
 _DecisionRow = tuple[str, str, str, str, str]
 _ID_PREFIX = "g"  # before ids in a sheet, where an id of digits only would become a number
 
@@ -326,7 +330,7 @@ class Review:
 
 def _read_decisions(path: Path) -> list[_DecisionRow]:
     """The decisions filled in."""
-    _, lines = read_table(path, ("id", "decision", "predicate", "object"))
+    _, lines = read_table(path, DECISIONS_DOOR.columns)
     return [
         (
             f"{path}, line {number}: ",

@@ -27,19 +27,30 @@ from kgbias.ingest.statement_table import (
     read_records,
     read_triples,
 )
+from kgbias.io import stereoset_file
 from kgbias.io.reading import assume_encoding
 from kgbias.io.stereoset_file import read_examples
 from kgbias.io.tables import as_text, read_sheet, read_table
+from kgbias.measure import labelling
 from kgbias.measure.labelled_sets import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
 from kgbias.methods.associations.sets import read_tests
+from kgbias.methods.benchmarks import bbq
+from kgbias.methods.benchmarks.bbq import read_bbq
 from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.winogender import read_winogender
 from kgbias.methods.pairs.config import read_requests
 from kgbias.methods.pairs.config import read_slot_people as read_fillers
+from kgbias.methods.rag import preference
+from kgbias.methods.rag.preference import read_wikieval
+from kgbias.methods.stories import stereotales
 from kgbias.methods.stories.config import read_people
+from kgbias.probe import apx
+from kgbias.probe.apx import read_apx
 from kgbias.probe.build import read_stereotypes as build_stereotypes
 from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
+from kgbias.study import review
+from kgbias.study.model_tests import read_benchmarks
 
 Rows = list[dict[str, str]]
 
@@ -78,6 +89,7 @@ FORMS: dict[str, Callable[[Rows], bytes]] = {
     "mark": lambda rows: b"\xef\xbb\xbf" + delimited(rows, ","),
     "utf-16": lambda rows: delimited(rows, "\t").decode().encode("utf-16"),
     "gb18030": lambda rows: delimited(rows, ",").decode().encode("gb18030"),  # with --encoding
+    "cp1252": lambda rows: delimited(rows, ";").decode().encode("cp1252"),  # with --encoding
     "comments": lambda rows: b"# made by hand\n#\n" + delimited(rows, ","),
     "spaces": lambda rows: delimited([{f"{k} ": v for k, v in row.items()} for row in rows], ","),
     "windows": lambda rows: delimited(rows, ",").replace(b"\n", b"\r\n"),
@@ -99,6 +111,7 @@ word = st.text("abcdefghijklmnopqrstuvwxyzäéñßşжあ北", min_size=2, max_s
 # How tables write that there is no value.
 word = word.filter(lambda text: text not in ("null", "nan", "na", "none"))
 phrase = st.lists(word, min_size=1, max_size=3).map(" ".join)
+WESTERN_LETTERS = str.maketrans("şжあ北", "çœøþ")
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -117,7 +130,9 @@ def test_a_table_gives_the_same_rows_in_every_form_at_every_door(
     form: str, data: Rows, tmp_path: Path
 ) -> None:
     """The suffix says nothing: all files are called the same."""
-    with assume_encoding("gb18030") if form == "gb18030" else nullcontext():
+    if form == "cp1252":  # which has other letters in the place of these
+        data = [{k: v.translate(WESTERN_LETTERS) for k, v in row.items()} for row in data]
+    with assume_encoding(form) if form in ("gb18030", "cp1252") else nullcontext():
         same_at_every_door(form, data, tmp_path / "table.data")
 
 
@@ -175,6 +190,7 @@ def same_at_every_door(form: str, data: Rows, path: Path) -> None:
     assert crows.count == len(rows)
     schemas = handed("group", sentid="nurse.guest.0.male.txt", sentence="The nurse said he left.")
     assert read_winogender(schemas).count == len(rows)
+    whole_rows(form, rows, path)
     (path.parent / "table.card.toml").write_text(
         'name = "own"\nmeasure = "toxicity"\nkind = "person"\nraters = ["Ana"]\n'
     )
@@ -182,6 +198,53 @@ def same_at_every_door(form: str, data: Rows, path: Path) -> None:
     path.write_bytes(FORMS[form](by_text))
     (own,) = read_sets(path)
     assert [one.text for one in own.statements] == [r["text"] for r in by_text]
+
+
+def whole_rows(form: str, rows: Rows, path: Path) -> None:
+    """The doors whose columns no other door has, one name or attribute a row."""
+
+    def handed(columns: tuple[str, ...], **cells: str | list[str]) -> Path:
+        """A table of these columns, where a cell that is not given is the attribute."""
+        table = [
+            {
+                c: cells[c][n] if isinstance(cells.get(c), list) else cells.get(c, r["attribute"])
+                for c in columns
+            }
+            for n, r in enumerate(rows)
+        ]
+        path.write_bytes(FORMS[form](table))
+        return path
+
+    groups, attributes = [r["group"] for r in rows], [r["attribute"] for r in rows]
+    compared = read_wikieval(handed(preference.PAIR_TABLE.columns, question=groups))
+    assert [(w.question, w.context_v2) for w in compared] == list(
+        zip(groups, attributes, strict=True)
+    )
+    measured = read_apx(handed(apx.DOOR.columns, Group=groups, descriptor="calm", apx_1="0.5"))
+    assert measured.groups == tuple(groups) and measured.values.tolist() == [[[0.5]] * len(rows)]
+    scored = read_benchmarks(handed(("model", "own"), model=groups, own="0.5"))
+    assert scored == {"own": dict.fromkeys(groups, 0.5)}
+    decided = review._read_decisions(handed(review.DECISIONS_DOOR.columns, id=groups))
+    assert [one[3] for one in decided] == attributes
+    labelled = list(labelling._filled_rows(handed(labelling.SHEET_DOOR.columns)))
+    assert [row["statement"] for _, row in labelled] == attributes
+    told = stereotales._read_rows(handed(stereotales.DOOR.columns))
+    assert [row["story"] for row in told] == attributes
+    people = read_file(handed(("name", "trait"), name=groups), format="profiles").statements
+    assert [(s.triple.group, s.triple.object) for s in people] == list(
+        zip(groups, attributes, strict=True)
+    )
+    coded = {"sentence": [f"They sing {n}." for n in range(3)], "gold_label": [0, 1, 2]}
+    examples, _ = read_examples(
+        handed(
+            stereoset_file.DOOR.columns, context="They BLANK.", target=groups, sentences=str(coded)
+        )
+    )
+    assert [one.target for one in examples] == groups
+    info = {"ans0": ["x", "x"], "ans1": ["y", "y"], "ans2": ["unknown", "unknown"]}
+    own = {"question_polarity": "neg", "context_condition": "ambig", "label": "2"}
+    asked = read_bbq([handed(bbq.DOOR.columns, answer_info=str(info), ans0=attributes, **own)])
+    assert [q.answers[0] for q in asked._questions] == attributes
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "mac_roman", "latin-1"])

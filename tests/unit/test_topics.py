@@ -332,7 +332,7 @@ def test_fitting_sizes_and_outliers(monkeypatch: pytest.MonkeyPatch) -> None:
         labels = np.array([5] * 12 + [-1] + [2] * 8)  # the documents are sorted: "odd" is 13th
         assert size == (7 if len(rows) == 21 else 6)
         labels = labels[rows[:, 0].astype(int)]
-        return labels, np.where(labels >= 0, 0.5, 0)
+        return labels, np.where(labels >= 0, 0.93, 0)
 
     monkeypatch.setattr(model_module, "cluster_rows", clusters)
     monkeypatch.setattr(

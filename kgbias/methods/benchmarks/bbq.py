@@ -28,8 +28,9 @@ DOOR = TableFormat(
     (
         *((name,) for name in (*ANSWERS, "answer_info", "label", "context", "question")),
         *((name,) for name in ("question_polarity", "context_condition", "category")),
+        *((name,) for name in ("example_id", "question_index")),
     ),
-    ("example_id", "question_index", "additional_metadata"),
+    ("additional_metadata",),
     "additional_metadata.csv; EsBBQ and CaBBQ, KoBBQ, CBBQ",
 )
 CONDITIONS = {"ambig": "ambiguous", "disambig": "disambiguated"}

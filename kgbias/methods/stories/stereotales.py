@@ -36,7 +36,7 @@ from kgbias.ingest.formats import ImportFormat
 from kgbias.ingest.import_run import ImportResult
 from kgbias.io.progress import Progress
 from kgbias.io.reading import MAX_FILE_BYTES, parse_json, read_bytes, unpack
-from kgbias.io.tables import read_sheet
+from kgbias.io.tables import TableFormat, read_sheet
 from kgbias.io.text import CONTENT_WARNING
 from kgbias.language.words import is_refusal
 from kgbias.methods.stories.config import StoryConfig, load_story_pack
@@ -71,6 +71,11 @@ _REQUIRED_COLUMNS = (
     "target_attribute_value",
     "story",
     "extracted_attributes_json",
+)
+DOOR = TableFormat(
+    "stories: `import --format stereotales`",
+    tuple((name,) for name in _REQUIRED_COLUMNS),
+    tuple(name for name in COLUMNS if name not in _REQUIRED_COLUMNS),
 )
 _UNKNOWN_VALUES = frozenset({"", "unknown", "other"})
 _VALUE_SEPARATOR = "; "
@@ -385,12 +390,12 @@ def _read_rows(path: Path) -> list[dict[str, str]]:
     if unpack(read_bytes(path), path).startswith(b"PAR1"):
         rows: Iterator[Any] = _iter_parquet(path)
     else:
-        rows = (row for _, row in read_sheet(path, _REQUIRED_COLUMNS).rows)
+        rows = (row for _, row in read_sheet(path, DOOR.columns).rows)
     text_rows, size = [], 0
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise DataError(f"{path}, row {number} is not a JSON object")
-        if missing := [name for name in _REQUIRED_COLUMNS if name not in row]:
+        if missing := [name for name in DOOR.columns if name not in row]:
             raise DataError(f"{path} has {no_such('column', missing[0], row)}")
         text_rows.append({k: _as_text(v) for k, v in row.items() if k in (*COLUMNS, READER_COLUMN)})
         size += sum(map(len, text_rows[-1].values()))

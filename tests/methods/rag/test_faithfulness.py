@@ -200,6 +200,8 @@ def test_intervals_are_over_records_and_repeats() -> None:
     assert math.isnan(mean_over_records([[math.nan]]).value)
     again = retest_agreement([[True, True, True], [True, False, True], [None, True]])
     assert again.value == pytest.approx((1 + 1 / 3) / 2) and again.n == 2
+    few, enough = (retest_agreement([[True, True]] * n) for n in (9, 10))
+    assert (few.is_shown, enough.is_shown) == (False, True) and few.value == 1
 
 
 def test_lists_and_verdicts_are_read() -> None:
