@@ -29,8 +29,8 @@ from kgbias.stats.inference import proportion
 from tests.methods.associations.integration.test_associate_reference import LEVEL, nulls, planted
 
 Measure = Callable[[AssociationTest, Statistics], Association]
-ONE_TAILED = Statistics(bootstrap_draws=1)
-TWO_TAILED = Statistics(bootstrap_draws=1, tails="two")
+ONE_TAILED = Statistics()
+TWO_TAILED = Statistics(tails="two")
 
 
 def measures(spec: str) -> dict[str, Measure]:

@@ -11,7 +11,8 @@ import argparse
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -19,23 +20,26 @@ from kgbias.compare.families import run_family
 from kgbias.compare.model_contrasts import _paired_difference
 from kgbias.compare.refusals import estimate_refusal_share
 from kgbias.compare.run_pairs import measure_rank_agreement
+from kgbias.compare.sofa import correlate_length
 from kgbias.compare.two_sample import mean_difference
+from kgbias.evidence.evidence_table import _estimate_shares
 from kgbias.evidence.recorded_agreement import _figure_by_attribute
-from kgbias.evidence.stereotype_matching import _estimate_share
+from kgbias.evidence.stereotype_matching import _estimate_difference, _estimate_share
 from kgbias.graph.types import Group
 from kgbias.io.stereoset_file import StereoSetExample
 from kgbias.measure.rater_agreement import krippendorff_alpha
 from kgbias.measure.scorer_agreement import cohens_kappa, correlation_estimate
 from kgbias.measure.topics.shares import GroupShares, kl_divergence, relative_entropies
-from kgbias.methods.associations.methods import SCORES, _bootstrap_interval
-from kgbias.methods.associations.result import Statistics
+from kgbias.methods.associations.methods import SCORES, jackknife_interval
 from kgbias.methods.benchmarks.bbq import _FIGURE_FUNCTIONS
 from kgbias.methods.benchmarks.stereoset import _domain_figures
+from kgbias.methods.profiles.classify import _corrected_estimate
 from kgbias.methods.profiles.words import _intervals
 from kgbias.methods.rag.metrics import mean_over_records, retest_agreement
 from kgbias.probe.choice.result import share_over_statements
 from kgbias.probe.run_probes import contrast_intervals, contrast_values
 from kgbias.probe.sofa import category_bias
+from kgbias.report.multi_run_data import MultiRunData
 from kgbias.stats.designs import Design
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import (
@@ -560,12 +564,177 @@ def vector_kinds() -> Iterator[FigureKind]:
             def once(
                 rng: Rng, n: int = n, name: str = name, true: float = true
             ) -> tuple[Estimate, float]:
-                tables, score = draw(rng, n), SCORES[name]
-                how = Statistics(bootstrap_draws=200)
-                ends = _bootstrap_interval(name, tables, score.is_paired, how)
-                return Estimate(score.compute(tables), *ends, 2 * n), true
+                tables = draw(rng, n)
+                ends = jackknife_interval(name, tables)
+                return Estimate(SCORES[name].compute(tables), *ends, 2 * n), true
 
             yield FigureKind(name.upper(), f"{n} + {n} words", once)
+
+
+def over_groups_kinds() -> Iterator[FigureKind]:
+    """The mean AUC over groups: as if other groups had been asked about the same attributes."""
+    for groups, attributes in ((10, 4), (20, 10), (40, 30)):
+        for shift, true in ((0.0, 0.5), (0.7, 0.6896695967)):
+
+            def once(
+                rng: Rng,
+                groups: int = groups,
+                attributes: int = attributes,
+                shift: float = shift,
+                true: float = true,
+            ) -> tuple[Estimate, float]:
+                recorded = rng.random((groups, attributes)) < 0.15
+                # What groups have in common is said of all attributes.
+                lifts = rng.normal(size=(groups, 1)) + rng.normal(size=recorded.shape)
+                lifts = lifts / math.sqrt(2) + shift * recorded
+                found = _figure_by_attribute(
+                    "kind", "name", lifts, recorded, [recorded], [tuple(range(groups))]
+                )
+                ends = found.low_over_groups, found.high_over_groups
+                return Estimate(found.auc.value, *ends, groups), true
+
+            yield FigureKind("AUC over groups", f"{groups} groups, {attributes}, {true:.2f}", once)
+
+
+def sofa_kinds() -> Iterator[FigureKind]:
+    """SoFa's score of identities that differ in their own level, by statement, or both ways."""
+    for identities, statements in ((4, 10), (10, 30), (40, 100)):
+        for level, rest in ((0.0, 1.0), (1.0, 1.0), (1.0, 0.2)):
+
+            def once(
+                rng: Rng,
+                g: int = identities,
+                n: int = statements,
+                level: float = level,
+                rest: float = rest,
+            ) -> tuple[Estimate, float]:
+                star = level * rng.normal(size=(g, 1)) + rest * rng.normal(size=(g, n))
+                names = [str(k) for k in range(n)]
+                found = category_bias("c", [str(k) for k in range(g)], names, star, draws=500)
+                return found.score, level**2 + rest**2
+
+            setting = f"{identities} identities, {statements} statements, {level:g} and {rest:g}"
+            yield FigureKind("SoFa's score", setting, once)
+
+
+def length_kinds() -> Iterator[FigureKind]:
+    """The correlation of PPL* and length, over statements whose probes differ too."""
+    for n in (10, 20, 50):
+        for rho in (0.0, 0.5, 0.9):
+
+            def once(rng: Rng, n: int = n, rho: float = rho) -> tuple[Estimate, float]:
+                words, means = draw_correlated(rng, n, rho)
+                statements = [
+                    SimpleNamespace(id=str(k), mean=means[k], variance=0.5, words=words[k])
+                    for k in range(n)
+                ]
+                part = SimpleNamespace(category="c", groups=range(5), statements=statements)
+                result: Any = SimpleNamespace(categories=[part], parts=[part])
+                return correlate_length(result, result), rho / math.sqrt(1.5)
+
+            yield FigureKind("correlation with length", f"{n} statements, {rho}", once)
+
+
+def rank_of_group_kinds() -> Iterator[FigureKind]:
+    """Ranks of groups in a run, the true ones an eighth or half of a standard deviation apart."""
+    for groups, size in ((4, 10), (4, 40), (12, 40)):
+        for apart in (0.125, 0.5):
+
+            def once(
+                rng: Rng, groups: int = groups, size: int = size, apart: float = apart
+            ) -> tuple[Estimate, float]:
+                ids = [str(g) for g in range(groups)]
+                samples = {
+                    id: Sample.from_values(rng.normal(size=size) - apart * place)
+                    for place, id in enumerate(ids)
+                }
+                place = int(rng.integers(groups))
+                side: Any = None
+                data: Any = SimpleNamespace(
+                    categories={"c": [(id, id) for id in ids]},
+                    means=lambda id, measure: [0.0],
+                    sides=[side],
+                    sample=lambda side, id, measure: samples[id],
+                )
+                (found,) = MultiRunData.ranks(data, "c", "regard")
+                return found[ids[place]], 1.0 + place
+
+            setting = f"{groups} groups of {size}, {apart:g} apart"
+            yield FigureKind("rank of a group", setting, once)
+
+
+def accuracy_kinds() -> Iterator[FigureKind]:
+    """Accuracy over random splits of names into learnt and tried, of classes that are apart."""
+    for names in (20, 40, 120):
+        for apart in (0.0, 0.6):
+
+            def draw(rng: Rng, names: int = names, apart: float = apart) -> np.ndarray:
+                own = np.arange(names) % 2
+                rows = rng.normal(size=(names, 5)) + apart * own[:, None]
+                accuracies = []
+                for _ in range(20):
+                    order = rng.permutation(names)
+                    tried, learnt = order[: names // 5], order[names // 5 :]
+                    middles = [rows[learnt[own[learnt] == k]].mean(axis=0) for k in (0, 1)]
+                    far = [((rows[tried] - middle) ** 2).sum(axis=1) for middle in middles]
+                    accuracies.append(float(((far[1] < far[0]) == own[tried]).mean()))
+                return np.array(accuracies)
+
+            planted = np.random.default_rng(names)
+            true = float(np.mean([draw(planted).mean() for _ in range(400)]))
+
+            def once(
+                rng: Rng,
+                draw: Callable[[Rng], np.ndarray] = draw,
+                names: int = names,
+                true: float = true,
+            ) -> tuple[Estimate, float]:
+                learnt = names - names // 5
+                return _corrected_estimate(draw(rng), learnt, names // 5), true
+
+            yield FigureKind("accuracy over splits", f"{names} names, {apart:g} apart", once)
+
+
+def known_difference_kinds() -> Iterator[FigureKind]:
+    """How much more of what is said of a group is recorded of it than of another group."""
+    for groups in (4, 8, 15):
+        for p, q in ((0.1, 0.1), (0.4, 0.2)):
+
+            def once(
+                rng: Rng, groups: int = groups, p: float = p, q: float = q
+            ) -> tuple[Estimate, float]:
+                group_ids: list[str] = []
+                values: list[float] = []
+                for g in range(groups):
+                    size = int(rng.integers(3, 20))
+                    own = rng.random(size) < rng.beta(p * 4, (1 - p) * 4)
+                    group_ids += [f"g{g}"] * size
+                    values += (own - rng.binomial(5, q, size) / 5).tolist()
+                return _estimate_difference(group_ids, values), p - q
+
+            setting = f"{groups} groups of 3 to 19, {p:.0%} and {q:.0%}"
+            yield FigureKind("difference of known shares", setting, once)
+
+
+def corrected_share_kinds() -> Iterator[FigureKind]:
+    """The share of a statement among all that a model could say, by Good and Turing."""
+    for n in (20, 60, 300):
+        for kinds in (20, 500):
+            chances = 1 / np.arange(1, kinds + 1)
+            chances /= chances.sum()
+
+            def once(rng: Rng, n: int = n, chances: np.ndarray = chances) -> tuple[Estimate, float]:
+                counts = rng.multinomial(n, chances)
+                triples = [
+                    SimpleNamespace(arm="none", group_id="g", id=str(k), count=int(count))
+                    for k, count in enumerate(counts)
+                    if count
+                ]
+                selected: Any = SimpleNamespace(triples=triples)
+                found = _estimate_shares(selected).get(("none", "0"), Estimate.missing())
+                return found, float(chances[0])
+
+            yield FigureKind("corrected share", f"{n} statements of {kinds}", once)
 
 
 def profile_kinds() -> Iterator[FigureKind]:
@@ -617,6 +786,13 @@ KINDS = (
     refusal_kinds,
     vector_kinds,
     profile_kinds,
+    over_groups_kinds,
+    sofa_kinds,
+    length_kinds,
+    rank_of_group_kinds,
+    accuracy_kinds,
+    known_difference_kinds,
+    corrected_share_kinds,
 )
 
 

@@ -22,8 +22,6 @@ EQUALITY_TOLERANCE = 1e-12
 """Associations that differ by less count as equal: cosines are accurate to about 1e-15,
 log-probabilities in float64 to about 1e-14."""
 
-DEFAULT_DRAWS = 2000
-
 
 def scale_to_unit(vectors: Array, label: str = "vectors") -> Array:
     """The rows of `vectors` [n, d] scaled to length 1, in float64.

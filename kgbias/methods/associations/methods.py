@@ -3,7 +3,8 @@
 RND, RNSB, MAC, ECT and RIPA are scores of static vectors, not effect sizes. Each follows WEFE's
 definition (Badilla, Bravo-Marquez and Perez 2020), on the vectors as they are. They have no
 p-value, because their papers give none, and each has its own scale and direction. Intervals are
-percentile bootstraps over target words.
+Student's over the target words, whose variance is the jackknife's (Tukey 1958; of two samples:
+Arvesen 1969).
 
 To add a method, write a function and add a row to `METHODS` with what it takes.
 """
@@ -46,8 +47,8 @@ from kgbias.methods.associations.sets import ROLES, AssociationTest
 from kgbias.methods.associations.weat import SeatMethod, WordVectors, seat, weat
 from kgbias.models.embed import LAST_LAYER, Encoding
 from kgbias.parameters import WrongValue
-from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import few_units_widening, ranks
+from kgbias.stats.estimate import Estimate, Interval
+from kgbias.stats.inference import ranks, student_quantile
 
 SetVectorTables = Mapping[str, Array]
 NO_TEST = "none"
@@ -56,14 +57,14 @@ NO_TEST = "none"
 @dataclass(frozen=True, slots=True)
 class VectorScore:
     """A score: how to compute it from the vectors of the sets (x, y, a, b), how to read it, whether
-    X and Y are pairs, drawn together, whether it is a mean over their words, and from how many of
-    each on it has an interval."""
+    X and Y are pairs, drawn together, whether it is a divergence, whose interval is made of its
+    logarithm, and from how many words of each on it has one."""
 
     compute: Callable[[SetVectorTables], float]
     meaning: str
     is_paired: bool = False
-    is_mean: bool = False
-    min_words: float = 2
+    is_divergence: bool = False
+    min_words: float = 4
 
 
 def rnd(x: Array, y: Array, a: Array) -> float:
@@ -132,29 +133,27 @@ SCORES: Mapping[str, VectorScore] = {
     "rnd": VectorScore(
         lambda v: rnd(v["x"], v["y"], v["a"]),
         "distance of A to X minus that to Y; below 0: X",
-        min_words=8,
     ),
     "rnsb": VectorScore(
         lambda v: rnsb(v["x"], v["y"], v["a"], v["b"]),
         "divergence in nats; 0: none more negative",
-        min_words=25,
+        is_divergence=True,
+        min_words=8,
     ),
     "mac": VectorScore(
         lambda v: mac(v["x"], v["y"], v["a"], v["b"]),
         "cosine distance; 1: unrelated",
-        is_mean=True,
     ),
     "ect": VectorScore(
         lambda v: ect(v["x"], v["y"], np.concatenate([v["a"], v["b"]])),
         "rank correlation; 1: the same attributes near X and Y",
-        # It is the lower the fewer distinct words the means are of, and resamples have fewer.
+        # It is the lower the fewer words the means are of.
         min_words=math.inf,
     ),
     "ripa": VectorScore(
         lambda v: ripa(v["x"], v["y"], v["a"]),
         "inner product with x - y; above 0: A leans to X",
         is_paired=True,
-        is_mean=True,
     ),
 }
 """The scores by name. RND and RIPA take one attribute set: A; with X and Y, ECT takes both."""
@@ -164,14 +163,12 @@ def score_vectors(
     test: AssociationTest,
     vectors: WordVectors,
     name: str,
-    statistics: Statistics | None = None,
 ) -> Association:
     """One of `SCORES` on static vectors: `effect` is the score, `p` is NaN ("none").
 
     RIPA's pairs are the words of X and Y in their order; a pair with a missing word is left out.
     Raises DataError if a set is left empty.
     """
-    statistics = statistics or Statistics()
     score_kind = SCORES[name]
     words = {role: test.sets[role].words for role in ROLES}
     found_vectors = {role: vectors.find(words[role]) for role in ROLES}
@@ -204,7 +201,7 @@ def score_vectors(
     value = score_kind.compute(tables)
     if not np.isfinite(value):
         raise DataError(f"{test.name}: {name} is not defined on these vectors")
-    low, high = _bootstrap_interval(name, tables, score_kind.is_paired, statistics)
+    low, high = jackknife_interval(name, tables)
     return Association(
         test=test,
         method=name,
@@ -213,41 +210,51 @@ def score_vectors(
         p_value=PValue(float("nan"), NO_TEST, NO_TEST, 0, -1),
         statistic=value,
         sets=sets,
-        settings={
-            "score": score_kind.meaning,
-            "bootstrap_draws": statistics.bootstrap_draws,
-            "seed": statistics.seed,
-        },
+        settings={"score": score_kind.meaning},
     )
 
 
-def _bootstrap_interval(
-    name: str, tables: Mapping[str, Array], is_paired: bool, statistics: Statistics
-) -> tuple[float, float]:
-    """The score's 95% interval over target words: those of X and of Y, or pairs."""
-    n_x, n_y = len(tables["x"]), len(tables["y"])
-    if min(n_x, n_y) < SCORES[name].min_words:
-        return float("nan"), float("nan")
-    rng = np.random.default_rng(statistics.seed)
-    values = []
-    negativities = (
-        predict_negativity(np.concatenate([tables["x"], tables["y"]]), tables["a"], tables["b"])
-        if (name == "rnsb")
-        else None
-    )  # the classifier does not depend on the targets
-    for _ in range(statistics.bootstrap_draws):
-        x = rng.integers(0, n_x, n_x)
-        y = x if is_paired else rng.integers(0, n_y, n_y)
-        if negativities is not None:
-            values.append(_uniform_divergence(negativities[np.concatenate([x, n_x + y])]))
-        else:
-            resampled = {**tables, "x": tables["x"][x], "y": tables["y"][y]}
-            values.append(SCORES[name].compute(resampled))
-    # ECT is not defined for a resample in which all attributes are equally near.
-    low, high = np.nanquantile(values, [0.025, 0.975])
-    value = SCORES[name].compute(tables)
-    widening = few_units_widening(min(n_x, n_y)) if SCORES[name].is_mean else 1.0
-    return value - (value - float(low)) * widening, value + (float(high) - value) * widening
+def jackknife_interval(name: str, tables: Mapping[str, Array]) -> Interval:
+    """The score's 95% interval over target words: those of X and of Y, or pairs. Each is left out
+    in turn; the variances that the two sets give add up, with Satterthwaite's degrees of freedom.
+    A divergence is skewed, so its interval is made of its logarithm (Miller 1974). NaN below the
+    words that the score needs, and where nothing varies."""
+    score = SCORES[name]
+    sides = ("xy",) if score.is_paired else ("x", "y")
+    if min(len(tables[role]) for role in "xy") < score.min_words:
+        return Interval(math.nan, math.nan)
+    compute = score.compute
+    if name == "rnsb":  # the classifier does not depend on the targets: it learns once
+        learnt = {role: predict_negativity(tables[role], tables["a"], tables["b"]) for role in "xy"}
+        tables = {**tables, **learnt}
+
+        def compute(of: SetVectorTables) -> float:
+            return _uniform_divergence(np.concatenate([of["x"], of["y"]]))
+
+    def value_of(of: SetVectorTables) -> float:
+        value = compute(of)
+        if not score.is_divergence:
+            return value
+        return math.log(value) if value > 0 else math.nan
+
+    variances, freedoms = [], []
+    for roles in sides:
+        n = len(tables[roles[0]])
+        values = np.array(
+            [
+                value_of({**tables, **{role: np.delete(tables[role], place, 0) for role in roles}})
+                for place in range(n)
+            ]
+        )
+        variances.append((n - 1) / n * float(((values - values.mean()) ** 2).sum()))
+        freedoms.append(n - 1)
+    value, variance = value_of(tables), sum(variances)
+    if not (math.isfinite(value) and variance > 0):
+        return Interval(math.nan, math.nan)
+    freedom = variance**2 / sum(v * v / f for v, f in zip(variances, freedoms, strict=True))
+    half = student_quantile(0.975, freedom) * math.sqrt(variance)
+    low, high = value - half, value + half
+    return Interval(math.exp(low), math.exp(high)) if score.is_divergence else Interval(low, high)
 
 
 PredictorKind = Literal["auto", "masked", "causal"]
@@ -339,7 +346,7 @@ def _run_ceat(test: AssociationTest, source: ModelSource, call: MethodCall) -> A
 
 def _make_score_runner(name: str) -> MethodRunner:
     def run(test: AssociationTest, source: ModelSource, call: MethodCall) -> Association:
-        return score_vectors(test, source.vectors, name, call.statistics)
+        return score_vectors(test, source.vectors, name)
 
     return run
 
@@ -407,12 +414,7 @@ METHODS: Mapping[str, Method] = {
         _COMMON_PARAMETERS | {"words", "kind", "contexts", "draws", "variance"},
         {"how": ("normal",), "spread": ("pooled",)},
     ),
-} | {
-    name: Method(
-        _make_score_runner(name), frozenset({"bootstrap_draws", "seed"}), needs_model=False
-    )
-    for name in SCORES
-}
+} | {name: Method(_make_score_runner(name), frozenset(), needs_model=False) for name in SCORES}
 """The methods by name."""
 
 

@@ -25,7 +25,7 @@ class Parameters(TypedDict, total=False):
     `published_statistics` that of the method's paper.
 
     - Statistics (`kgbias.methods.associations.result.Statistics`): `spread`, `tails`, `how`,
-      `samples`, `seed`; not CEAT: `strict`; SEAT and LPBS: `unit`; scores: `bootstrap_draws`.
+      `samples`, `seed`; not CEAT: `strict`; SEAT and LPBS: `unit`; scores: none.
     - SEAT and CEAT: `encoding`, how a text becomes a vector, and `layer`, the hidden layer it is
       read from (0 is the input embeddings, -1 the last).
     - SEAT: `search` takes the best of all layers, and for s-SEAT of all encodings, with a p-value
@@ -45,7 +45,6 @@ class Parameters(TypedDict, total=False):
     samples: int
     seed: int
     strict: bool
-    bootstrap_draws: int
     unit: str
     encoding: "Encoding"
     layer: int

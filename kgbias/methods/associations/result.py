@@ -9,7 +9,6 @@ from kgbias.evidence.indicators import MIN_WORDS
 from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
 from kgbias.methods.associations.effect import (
-    DEFAULT_DRAWS,
     Array,
     SpreadKind,
     effect_estimate,
@@ -34,12 +33,12 @@ class Statistics:
     """The conventions of one test, each named. The defaults are the sound ones.
 
     `spread` selects the standard deviation under d (see `effect_size`), `how`, `samples` and
-    `strict` the permutation test (see `permutation_test`); `bootstrap_draws` is the number of draws
-    for the intervals of scores. `tails` None is the method's own: one for WEAT and SEAT, two for
-    CEAT and LPBS. `unit` is what is exchanged and counted when a word stands in several sentences:
-    "word" (its associations are averaged first) or "sentence" (each counts as an independent
-    observation, as in May et al. 2019, Tan and Celis 2019 and Kurita et al. 2019; this takes
-    repetitions for evidence, and p is far too small). See `published_statistics`.
+    `strict` the permutation test (see `permutation_test`). `tails` None is the method's own: one
+    for WEAT and SEAT, two for CEAT and LPBS. `unit` is what is exchanged and counted when a word
+    stands in several sentences: "word" (its associations are averaged first) or "sentence" (each
+    counts as an independent observation, as in May et al. 2019, Tan and Celis 2019 and Kurita et
+    al. 2019; this takes repetitions for evidence, and p is far too small). See
+    `published_statistics`.
     """
 
     spread: SpreadKind = "sample"
@@ -48,14 +47,13 @@ class Statistics:
     samples: int = DEFAULT_SAMPLES
     strict: bool = False
     unit: str = "word"
-    bootstrap_draws: int = DEFAULT_DRAWS
     seed: int = 0
 
     def __post_init__(self) -> None:
         if self.unit not in ("word", "sentence"):
             raise UsageError(no_such("unit", self.unit, ("word", "sentence")))
-        if self.samples < 1 or self.bootstrap_draws < 1:
-            raise UsageError("samples and bootstrap_draws must be at least 1")
+        if self.samples < 1:
+            raise UsageError("samples must be at least 1")
 
 
 def published_statistics(method: str, statistics: Statistics | None = None) -> Statistics:

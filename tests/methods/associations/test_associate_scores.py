@@ -9,11 +9,20 @@ import pytest
 
 from kgbias.errors import DataError, UsageError
 from kgbias.methods.associations.family import associate
-from kgbias.methods.associations.methods import SCORES, ect, mac, ripa, rnd, rnsb, score_vectors
-from kgbias.methods.associations.result import Statistics
+from kgbias.methods.associations.methods import (
+    SCORES,
+    ect,
+    jackknife_interval,
+    mac,
+    ripa,
+    rnd,
+    rnsb,
+    score_vectors,
+)
 from kgbias.methods.associations.sets import AssociationTest, WordSet
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import VectorLookup, load_vectors
+from kgbias.stats.inference import student_quantile
 from tests.conftest import ROOT, require_modules
 
 X, Y = np.array([[1.0, 0.0], [3.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 3.0]])
@@ -83,7 +92,7 @@ def test_wefes_own_examples(vectors: Path) -> None:
 
 
 def test_scores_are_methods_without_a_p_value(vectors: Path) -> None:
-    found = associate(["weat6"], ["weat", *SCORES], vectors=vectors, bootstrap_draws=200)
+    found = associate(["weat6"], ["weat", *SCORES], vectors=vectors)
     rows = {row["method"]: row for row in found.records()}
     assert rows["weat"]["family"] == 1 and rows["weat"]["p_holm"] == rows["weat"]["p_value"]
     assert rows["weat"]["effect_size"] == pytest.approx(1.8899, abs=1e-4)
@@ -91,8 +100,7 @@ def test_scores_are_methods_without_a_p_value(vectors: Path) -> None:
         row = rows[name]
         assert math.isnan(row["p_value"]) and math.isnan(row["p_holm"])
         assert row["settings"]["score"] == SCORES[name].meaning
-        # Eight words a set are too few for some: resamples have fewer distinct ones.
-        assert (row["low"] < row["high"]) == (name in ("rnd", "mac", "ripa"))
+        assert (row["low"] < row["high"]) == (name != "ect")
     assert rows["rnd"]["effect_size"] < 0 < rows["ripa"]["effect_size"]  # career is nearer to men
     with pytest.raises(UsageError, match="tails has no effect here"):
         associate(["weat6"], ["rnd"], vectors=vectors, tails="two")
@@ -118,21 +126,24 @@ def test_a_pair_with_a_word_missing_is_left_out() -> None:
         score_vectors(nothing, Table(), "ripa")
 
 
-def test_an_interval_takes_as_many_draws_as_asked() -> None:
-    class Table:
-        info = ModelInfo("table")
-
-        def find(self, words: object) -> VectorLookup:
-            known = list(words)  # type: ignore[call-overload]
-            rows = np.random.default_rng(len(known[0])).normal(size=(len(known), 2))
-            return VectorLookup({w: w for w in known}, rows, ())
-
-    sets = (WordSet("x", MALE), WordSet("y", FEMALE), WordSet("a", FAMILY), WordSet("b", FAMILY))
-    test = AssociationTest("t", *sets)
-    # The same stream: 2,000 draws are the first of 3,000.
-    shorter, longer = (
-        score_vectors(test, Table(), "rnd", Statistics(bootstrap_draws=draws))
-        for draws in (2000, 3000)
-    )
-    assert longer.settings["bootstrap_draws"] == 3000
-    assert longer.effect.low != shorter.effect.low and longer.effect.high != shorter.effect.high
+def test_intervals_of_scores_by_hand() -> None:
+    """Of a mean over pairs it is Student's; a divergence stays above 0; below the words that a
+    score needs, and where nothing varies, there is none."""
+    rng = np.random.default_rng(3)
+    tables = {
+        "x": rng.normal(size=(9, 5)) + 1,
+        "y": rng.normal(size=(8, 5)),
+        "a": rng.normal(size=(6, 5)) + 1,
+        "b": rng.normal(size=(6, 5)),
+    }
+    directions = tables["x"][:8] - tables["y"]
+    products = directions / np.linalg.norm(directions, axis=1)[:, None] @ tables["a"].mean(axis=0)
+    half = student_quantile(0.975, 7) * products.std(ddof=1) / math.sqrt(8)
+    ends = jackknife_interval("ripa", tables | {"x": tables["x"][:8]})
+    assert ends == pytest.approx((products.mean() - half, products.mean() + half))
+    low, high = jackknife_interval("rnsb", tables)
+    assert 0 < low < SCORES["rnsb"].compute(tables) < high
+    few = {role: rows[:3] for role, rows in tables.items()}
+    same = tables | {"x": tables["x"][[0] * 9], "y": tables["y"][[0] * 8]}
+    for name, given in (("rnd", few), ("ect", tables), ("rnd", same), ("rnsb", same)):
+        assert all(map(math.isnan, jackknife_interval(name, given)))

@@ -82,7 +82,7 @@ def test_p_is_that_of_the_largest_effect_of_each_partition() -> None:
         x = WordSet("x", tuple(words[i] for i in chosen), "name")
         y = WordSet("y", tuple(w for i, w in enumerate(words) if i not in chosen), "name")
         parted = AssociationTest("t", x, y, test.a, test.b)
-        quick = Statistics(bootstrap_draws=1)
+        quick = Statistics()
         largest.append(search_seat(parted, model, "w-seat", quick).effect_size)
         if len(largest) == 20:  # enough of the 252 to compare their order
             break
@@ -97,7 +97,7 @@ def test_p_is_that_of_the_largest_effect_of_each_partition() -> None:
             ),
             model,
             "w-seat",
-            Statistics(bootstrap_draws=1),
+            Statistics(),
         ).p_value.value
         for chosen in list(combinations(range(10), 5))[:20]
     ]
@@ -107,7 +107,7 @@ def test_p_is_that_of_the_largest_effect_of_each_partition() -> None:
 
 def test_the_search_keeps_its_level(simulation: Simulation) -> None:
     """The best of four layers, uncorrected, is significant far too often."""
-    model, quick = Layers(), Statistics(bootstrap_draws=1)
+    model, quick = Layers(), Statistics()
     seeds = [int(rng.integers(2**31)) for rng in simulation.worlds(20)]
     results = [search_seat(shuffled(n), model, "w-seat", quick) for n in seeds]
     found = sum(r.p_value.value <= 0.05 for r in results)

@@ -116,7 +116,7 @@ def test_a_search_over_layers_finds_what_is_planted(
         skip_or_fail("the weights of the reference model are not there")
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path))
     model = EmbeddingCache(open_encoder("reference"))
-    one, two = (Statistics(tails=tails, bootstrap_draws=1) for tails in ("one", "two"))
+    one, two = (Statistics(tails=tails) for tails in ("one", "two"))
     found = [search_seat(test, model, method, one) for test in planted()]
     power = np.mean([r.p_value.value <= LEVEL and r.effect_size > 0 for r in found])
     p = [search_seat(test, model, method, two).p_value.value for test in nulls()]
