@@ -14,7 +14,6 @@ from kgbias.errors import ModelError, UsageError
 from kgbias.io.plugins import import_object
 from kgbias.models.base import Abilities, PromptForm, Support
 from kgbias.models.load import describe_trained_kind
-from kgbias.models.server import ServerModel
 from kgbias.models.spec import KINDS, Kind, Spec, find_gguf_file, is_on_hub, list_forms, parse_spec
 
 
@@ -61,6 +60,8 @@ def list_model_kinds() -> list[ModelKind]:
 
 
 def _describe_kind(name: str, kind: Kind) -> ModelKind:
+    from kgbias.models.server import ServerModel
+
     kind_abilities = _read_abilities(kind)
     writes_text: Support = "yes" if kind.trained_as or kind.files is None else "depends"
     gives_logprobs: Support = "no"

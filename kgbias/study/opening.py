@@ -13,7 +13,6 @@ from kgbias.io.text import printable
 from kgbias.models.base import Completer, ModelInfo, PromptForm, find_form
 from kgbias.models.budget import Prices, split_budget
 from kgbias.models.kinds import check_batch, check_completes
-from kgbias.models.server import ServerModel
 from kgbias.models.spec import parse_spec
 from kgbias.parallel import Executor
 from kgbias.parameters import JudgeOptions, ModelOptions
@@ -171,6 +170,8 @@ def settle_form(
     """The form in which runs of this kind ask a model on a server: that of an earlier one in the
     store, or what a trial finds (`kgbias.models.base.find_form`), which is said. None for other
     models, whose form is known."""
+    from kgbias.models.server import ServerModel
+
     if not isinstance(completer, ServerModel):
         return None
     for summary in () if store is None else store.summaries():

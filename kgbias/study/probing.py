@@ -16,7 +16,6 @@ from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 from kgbias.io.text import format_p_value
 from kgbias.models.base import Completer, PromptForm
 from kgbias.models.budget import split_budget
-from kgbias.models.server import ServerModel
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import (
     BudgetOptions,
@@ -220,6 +219,7 @@ class RunProbing(RunPart):
             Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
         """
         from kgbias.graph.answers import LoggedModel
+        from kgbias.models.server import ServerModel
         from kgbias.probe.choice import choose, first_questions
 
         opening, call_options = split_model_options(check_options(options, ChoiceSpending))

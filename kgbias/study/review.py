@@ -7,7 +7,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Self
 
-from kgbias.crawl.parse import parse_prompt, reread_answer
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.decisions import VERDICTS, Decision, Verdict, latest_decisions
 from kgbias.graph.profiles import READING_STRATEGY
@@ -249,6 +248,8 @@ class Review:
     def _rows(
         self, generations: Sequence[Generation], effective: Mapping[str, Decision]
     ) -> Iterator[ReviewedAnswer]:
+        from kgbias.crawl.parse import parse_prompt, reread_answer
+
         groups = {group.id: group for group in self._run.groups}
         answers = self._run.store.answers(
             [generation.answer_key for generation in generations if generation.answer_key]

@@ -17,7 +17,6 @@ from kgbias.io.rows import Result, Rows
 from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.packs import DEFAULT, load_pack
 from kgbias.parameters import Names, PathLike, as_names
-from kgbias.reference.world import INITIAL_PREDICATES
 from kgbias.study.context import StudyPart
 from kgbias.study.records import VALUE_COLUMN
 
@@ -336,6 +335,8 @@ def _reference_config(
     """The configuration of a crawl, in which packs differ only in their prompts: what is planted
     comes out under plain temperature sampling, and an answer that agrees with an example is as
     good as any, since it was drawn without the example."""
+    from kgbias.reference.world import INITIAL_PREDICATES
+
     groups = tuple(choose_seeds("reference", category))
     return CrawlConfig(
         seeds=groups,
