@@ -474,10 +474,11 @@ def _object_lines(picture_object: PictureObject, width: float, size: float) -> l
     predicates = list(dict.fromkeys(t.predicate for t in picture_object.triples))
     rows: list[LineRow]
     if len(predicates) > 1:
-        leads = ["".join(wrap_text(lead, width, size, 1)) for lead in predicates]
-        sides: LineRow = [(leads[0], "first"), (leads[1], "second")]
-        fits = sum(text_width(lead, size) for lead in leads) + 2 * size <= width
-        rows = [sides] if fits else [[side] for side in sides]
+        first, second = (wrap_text(lead, width, size, 2) for lead in predicates)
+        if text_width("".join(first + second), size) + 2 * size <= width:
+            rows = [[("".join(first), "first"), ("".join(second), "second")]]
+        else:
+            rows = [[(text, "first")] for text in first] + [[(text, "second")] for text in second]
     else:
         rows = [[(text, "")] for text in wrap_text(predicates[0], width, size, 2)]
     return rows + [[(text, None)] for text in wrap_text(picture_object.text, width, size, 2)]
@@ -499,13 +500,15 @@ def _add_object(
     bars."""
     line = 1.18 * size
     text_extent = min(column_width, max(text_width(text, size) for row in rows for text, _ in row))
-    heights = [y + len(rows) * line / 2] * 2
+    heights = []
+    for side in ("first", "second"):
+        own = [n for n, row in enumerate(rows) if any(of == side for _, of in row)]
+        heights.append(y + ((own[0] + own[-1] + 1) / 2 if own else len(rows) / 2) * line)
     for index, text, side in ((index, *part) for index, row in enumerate(rows) for part in row):
         text_x, text_anchor = x, anchor
         if side in ("first", "second"):
             text_anchor, text_extent = ("start" if side == "first" else "end"), column_width
             text_x = x - column_width / 2 if side == "first" else x + column_width / 2
-            heights[side == "second"] = y + (index + 0.5) * line
         style: Style = "" if side is None else "italic"
         colour = INK_COLOR if side is None else SOFT_COLOR
         scene.texts.append(

@@ -464,6 +464,19 @@ LONG = (
 )
 
 
+LINES_BEHIND_WORDS = """() => {
+  const within = (box) => (p) =>
+    p.x > box.x && p.x < box.x + box.width && p.y > box.y && p.y < box.y + box.height;
+  const boxes = document.querySelectorAll("#picture .node:not(.pill) rect");
+  const words = [...boxes].map((rect) => within(rect.getBBox()));
+  return [...document.querySelectorAll("#picture path")].filter((line) => {
+    const at = (n) => line.getPointAtLength((n / 59) * line.getTotalLength());
+    const points = Array.from({ length: 60 }, (_, n) => at(n));
+    return words.some((holds) => points.some(holds));
+  }).length;
+}"""
+
+
 @pytest.mark.parametrize("wide", [390, 1280])
 def test_no_name_lies_on_another_and_two_groups_show_whole_words(
     chromium: Any, store: SQLiteStore, tmp_path: Path, wide: int
@@ -489,6 +502,8 @@ def test_no_name_lies_on_another_and_two_groups_show_whole_words(
     shown = " ".join(page.locator("#picture text").all_text_contents())
     assert "…" not in shown and groups[0].name in shown and objects[1] in shown
     assert "Both: 2" in shown and window.complaints == []
+    assert page.locator("#picture path").count() >= 4
+    assert page.evaluate(LINES_BEHIND_WORDS) == 0
     page.close()
 
 

@@ -222,6 +222,14 @@ def test_facets_count_under_each_other(window: Window) -> None:
     page.keyboard.press("Enter")
     assert window.count() == 4
     assert page.evaluate("document.activeElement.innerText").startswith("Women")
+    page.click("#group-facet .facet:has-text('Men') >> nth=-1")
+    page.click("[data-tab=group]")
+    page.select_option("#group", label="Women")
+    assert facets(window, "predicate-facet") == {"love": 2}  # what the view shows, whatever the map
+    page.select_option("#group", label="Sikhs")
+    assert facets(window, "predicate-facet") == {"love": 1}
+    page.click("[data-tab=map]")
+    page.click("#reset")
     page.select_option("#source", label="filters · prefix")
     assert facets(window, "group-facet") == {"Women": 1}
     page.click("#predicate-facet .facet:has-text('hate')")
@@ -272,3 +280,10 @@ def test_words_that_nothing_holds_are_said(window: Window) -> None:
     assert window.page.inner_text("#options li") == "Women\nnearest group · 3"
     window.page.fill("#search", "")
     window.page.locator("#caption", has_text="womn").wait_for(state="detached")
+    # What the filters hide is there, so nothing is nearer.
+    window.page.click("#predicate-facet .facet:has-text('love')")
+    window.page.fill("#search", "rain food")
+    window.page.locator("#caption", has_text="rain food").wait_for()
+    window.page.fill("#search", "hate")
+    window.page.locator("#caption", has_text="“hate”").wait_for()
+    assert window.page.inner_text("#caption").endswith("holds “hate”.")

@@ -134,6 +134,18 @@ def test_it_fits_and_can_be_read(width: float) -> None:
     assert inside(lay_out_fan(triples[:12], BeliefLookup(), width, [long]))
 
 
+def test_predicates_of_what_both_have_are_whole() -> None:
+    triples = [said(A, "should not be married to", "men"), said(B, "are often seen as", "men")]
+    pair = PicturePair.of_groups(GROUPS, triples, triples, BeliefLookup())
+    scene = lay_out_pair(pair, COLUMN_WIDTH)
+    words = " ".join(t.text for t in scene.texts)
+    assert "should not be married to are often seen as men" in words
+    # Each line stands beside its own predicate, the first group's above.
+    first, second = (s.y1 for s in scene.strokes[2:4])
+    ends = [t.y for t in scene.texts if t.anchor == "end" and t.style == "italic"]
+    assert first < min(ends[1:]) - 6 < second < max(ends)
+
+
 def test_texts_are_cut_at_words() -> None:
     assert wrap_text("rain", 100, 6, 2) == ["rain"]
     assert wrap_text("should be treated with respect", 66, 6, 2) == [

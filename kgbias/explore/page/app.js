@@ -34,7 +34,7 @@ const syncChecks = (id, key, column) => {
   const box = by(id);
   if (box.hidden) return;
   const tally = new Map();
-  if (column) for (const n of passingBut(key).rows) tally.set(column[n], (tally.get(column[n]) ?? 0) + 1);
+  if (column) for (const n of tableRows(state.source, [key]).rows) tally.set(column[n], (tally.get(column[n]) ?? 0) + 1);
   const most = Math.max(1, ...tally.values());
   for (const label of box.querySelectorAll("label")) {
     const input = label.querySelector("input");
@@ -91,7 +91,7 @@ const buildMeasures = () => {
   }
 };
 const syncMeasures = () => {
-  const { rows } = selection();
+  const { rows } = tableRows();
   for (const { m, low, high, bars, inputs, told } of Object.values(histograms)) {
     const bins = new Uint32Array(BINS), values = row.measures[m.name], wide = (high - low) * m.scale;
     // What passes all filters, so that the bars match the pictures.

@@ -84,7 +84,8 @@ const legendOf = () => {
   if (key === "regard") return [[negative, "negative"], [neutral, "neutral"], [positive, "positive"]];
   if (!Object.hasOwn(NAMES, key)) {
     const column = numbersOf(key);
-    return [0, 0.25, 0.5, 0.75, 1].map((share) => column.low + share * (column.high - column.low)).map((v) => [numberColour(column, v), column.text(v)]);
+    return [0, 0.25, 0.5, 0.75, 1].map((share) => column.low + share * (column.high - column.low)).map((v) => [numberColour(column, v), column.text(v)])
+      .filter(([, text], n, all) => !n || text !== all[n - 1][1]);
   }
   const { names, order } = namesOf(key);
   return [...order.slice(0, OTHER).map((v, at) => [nameColour(at), short(names[v] || "none", 30)]), ...(order.length > OTHER ? [[neutral, "others"]] : [])];

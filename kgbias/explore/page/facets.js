@@ -1,4 +1,4 @@
-// Facets: under all other filters, how many statements each group or predicate has, as bars to choose by.
+// Facets: under all other filters, how many statements of the view each group or predicate has, as bars to choose by.
 const FACETS = { inGroup: "group", predicate: "predicate" };
 const FEW = 8, MANY = 200;  // bars at first, and at most
 const wholeFacets = new Set();
@@ -7,7 +7,7 @@ const drawFacet = (key) => {
   const kind = FACETS[key], box = by(`${kind}-facet`), bars = box.querySelector(".bars-of"), tally = new Uint32Array(texts[kind].length);
   box.hidden = texts[kind].length < 2;
   if (box.hidden) return;
-  for (const n of passingBut(key).rows) tally[row[kind][n]] += 1;
+  for (const n of tableRows(state.source, [key]).rows) tally[row[kind][n]] += 1;
   const order = [...tally.keys()].filter((v) => tally[v] || v === state[key]).sort((a, b) => tally[b] - tally[a] || a - b);
   const shown = order.slice(0, wholeFacets.has(key) ? MANY : FEW), most = Math.max(1, tally[order[0]] ?? 1);
   if (state[key] >= 0 && !shown.includes(state[key])) shown.push(state[key]);

@@ -166,8 +166,10 @@ const SET = {  // whether a filter is set: one that is not need not be skipped
   rounds: () => state.from > 0 || state.to < BASE.to, inGroup: () => state.inGroup >= 0, predicate: () => state.predicate >= 0,
   regard: () => state.regard, verdict: () => state.verdict, mark: () => state.mark, strategy: () => state.strategy,
 };
-const passingBut = (filter, source = state.source) =>
-  SET[filter]?.() ? passing(source, [filter]) : source === state.source ? selection() : passing(source);
+const passingBut = (filters, source = state.source) => {
+  const skipped = filters.filter((key) => SET[key]?.());
+  return skipped.length || source !== state.source ? passing(source, skipped) : selection();
+};
 onChange((changes) => {
   const only = ["row", "page", "sort", "down", "table", "view", "limit", "group", "with", "colour"];
   if (Object.keys(changes).some((key) => !only.includes(key))) current = null;

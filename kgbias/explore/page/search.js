@@ -29,16 +29,18 @@ const complete = (text) => {
   const boost = (id) => BOOST[id[0]] * (1 + Math.log2(1 + found.often[id[0]][id.slice(1)]) / 8);
   return searchIndex().search(text, { boostDocument: boost }).slice(0, 9).map(({ id }) => ({ kind: LETTERS[id[0]], n: Number(id.slice(1)) }));
 };
-// The nearest name or text to words that nothing holds.
+// The nearest name or text to words that nothing holds: what completes them first, if anything does.
 const nearest = (words) => {
+  const [first] = complete(words);
+  if (first) return first;
   const [hit] = searchIndex().search(words, { fuzzy: 0.34, combineWith: "OR", boostDocument: (id) => BOOST[id[0]] });
   return hit && { kind: LETTERS[hit.id[0]], n: Number(hit.id.slice(1)) };
 };
 // A sentence for words that no statement holds; its last words lead to the nearest there is.
 const holdsNothing = (words) => {
   const near = nearest(words), told = `No statement that passes the filters holds “${short(words.trim(), 60)}”.`;
-  if (!near) return [told];
-  const text = texts[near.kind][near.n];
+  const text = near && texts[near.kind][near.n];
+  if (!near || text.toLowerCase().includes(words.trim().toLowerCase())) return [told];  // the filters hide what holds it
   return [`${told} The nearest is `, button(short(text, 60), () => set({ words: text }), "link said"), "."];
 };
 const choose = ({ kind, n }) => {

@@ -1,9 +1,9 @@
 // The tables: the statements that pass, and their totals. They hold what the pictures show.
-// The statements behind a view of a group, of two groups or of a source.
-const tableRows = (source = state.source) => {
+// The statements behind a view of a group, of two groups or of a source. `but` names filters to skip.
+const tableRows = (source = state.source, but = []) => {
   const { view, group, with: other } = state;
-  const picked = view === "map" || view === "differences" ? passingBut("", source) : passingBut("inGroup", source);
-  if (view === "map" || view === "differences") return picked;
+  if (view === "map" || view === "differences") return passingBut(but, source);
+  const picked = passingBut([...but, "inGroup"], source);
   const wanted = view === "group" ? [group] : [group, other], keep = [];
   picked.rows.forEach((n, k) => { if (wanted.includes(row.group[n])) keep.push(k); });
   return { rows: Uint32Array.from(keep, (k) => picked.rows[k]), counts: Uint32Array.from(keep, (k) => picked.counts[k]) };

@@ -7,7 +7,7 @@ const drawTimeline = () => {
   const last = BASE.to, { start, end } = about.sources[state.source];
   by("timeline").hidden = last === 0;
   if (!last) return;
-  const found = passingBut("rounds"), fresh = new Uint32Array(last + 1);
+  const found = passingBut(["rounds"]), fresh = new Uint32Array(last + 1);
   for (const n of found.rows) {
     let first = last;
     for (let k = saidAt[n]; k < saidAt[n + 1]; k++) first = Math.min(first, said.iteration[k]);

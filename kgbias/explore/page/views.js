@@ -5,7 +5,7 @@ const counted = ({ rows, counts }, meant = () => true) => {
   for (let k = 0; k < rows.length; k++) if (meant(rows[k])) list.push({ n: rows[k], count: counts[k] });
   return list;
 };
-const ofGroup = (g) => counted(passingBut("inGroup"), (n) => row.group[n] === g);
+const ofGroup = (g) => counted(passingBut(["inGroup"]), (n) => row.group[n] === g);
 const drawGroup = () => groupPicture(state.group, ofGroup(state.group), state.limit);
 const most = () => Math.max(6, Math.ceil(state.limit / 2));  // in a column
 const drawTwo = () => {
@@ -36,7 +36,7 @@ const drawDifferences = () => {
 // The shortest paths from one group to another, over objects that were said of both ends of each step.
 const drawPath = () => {
   if (state.group === state.with) return drawNone("Choose two different groups: a path leads from one to the other.");
-  const found = counted(passingBut("inGroup")), near = { g: new Map(), o: new Map() };
+  const found = counted(passingBut(["inGroup"])), near = { g: new Map(), o: new Map() };
   for (const { n, count } of found) {
     const g = row.group[n], o = row.object[n];
     if (!near.g.has(g)) near.g.set(g, new Map());

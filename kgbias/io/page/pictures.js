@@ -2,7 +2,7 @@
 // reached with the keyboard, and their words are text.
 // In a narrow window the columns of statements are stacked, each under its heading, with the names they belong to beside them.
 const stacked = (columns) => {
-  const list = { share: 0.36, room: 0.62, align: "start", nodes: [] };
+  const list = { share: 0.42, room: 0.56, align: "start", nodes: [] };
   for (const { head, nodes } of columns) {
     if (nodes.length && !nodes[0].pill) list.nodes.push(...(head ? [{ head }] : []), ...nodes);
   }
@@ -53,7 +53,7 @@ const layered = (columns, links, describe) => {
       const wide = Math.max(...lines.map((line) => line.wide)), tall = (node.head ? 1.4 : node.pill ? 1.4 : 1) * high + (lines.length - 1) * (node.pill ? 1.15 : 1) * step;
       return { ...node, spread, lines, wide, tall };
     });
-    const head = column.head && !narrow ? wrapped("", column.head, 1.2 * room, `600 ${font}`, Infinity) : [];
+    const head = column.head && !narrow ? wrapped("", column.head, room, `600 ${font}`, Infinity) : [];
     return { ...column, nodes, head, tall: nodes.reduce((sum, node) => sum + node.tall, 0) };
   });
   const over = Math.max(...placed.map(({ head }) => head.length)) * step;  // the headings
@@ -114,14 +114,20 @@ const layered = (columns, links, describe) => {
         node.open();
       });
       marks.append(mark);
-      places.set(node.id, { y, left: left - 7, right: left + node.wide + node.spread + 7 });
+      places.set(node.id, { y, column, left: left - 7, right: left + node.wide + node.spread + 7 });
     }
+  }
+  // A line bends between columns, and runs level beside the words of its own: so it passes behind none.
+  for (const { column, left, right } of places.values()) {
+    column.left = Math.min(left, column.left ?? left);
+    column.right = Math.max(right, column.right ?? right);
   }
   for (const link of links) {
     const a = places.get(link.from), b = places.get(link.to);
     const forth = a.left + a.right < b.left + b.right;
-    const x1 = forth ? a.right - 6 : a.left + 6, x2 = forth ? b.left : b.right, bend = (x2 - x1) * 0.5;
-    lines.append(svg("path", { d: `M${x1.toFixed(1)} ${a.y.toFixed(1)}C${(x1 + bend).toFixed(1)} ${a.y.toFixed(1)} ${(x2 - bend).toFixed(1)} ${b.y.toFixed(1)} ${x2.toFixed(1)} ${b.y.toFixed(1)}`, stroke: link.tone, "stroke-width": link.wide, "stroke-opacity": 0.75, "stroke-linecap": "round", ...(link.dashed ? { "stroke-dasharray": "5 4" } : {}) }));
+    const ends = forth ? [a.right - 6, a.column.right, b.column.left, b.left] : [a.left + 6, a.column.left, b.column.right, b.right];
+    const middle = ((ends[1] + ends[2]) / 2).toFixed(1), [x1, from, to, x2] = ends.map((x) => x.toFixed(1)), [y1, y2] = [a.y, b.y].map((y) => y.toFixed(1));
+    lines.append(svg("path", { d: `M${x1} ${y1}H${from}C${middle} ${y1} ${middle} ${y2} ${to} ${y2}H${x2}`, stroke: link.tone, "stroke-width": link.wide, "stroke-opacity": 0.75, "stroke-linecap": "round", ...(link.dashed ? { "stroke-dasharray": "5 4" } : {}) }));
   }
   picture.append(lines, marks);
   const focused = box.contains(document.activeElement) ? document.activeElement : null;
@@ -197,15 +203,15 @@ const besidePicture = ({ sets, ever, keyOf, names, pills, labelOf, toneOf, capti
     for (const s of [0, 1]) for (const entry of list.filter((e) => sets[s].includes(e))) links.push({ ...linkTo(`pill${s}`, id, entry.n, entry.count), ...toneOf(s, side, entry.n) });
     return { id, ...labelOf(list), told: list.map((e) => `${sentence(e.n)}, said ${e.count}×`).join("; "), open: () => openRows(list.map((e) => e.n)) };
   };
-  const [at, room] = only[0].length || only[1].length ? [0.335, 0.19] : [0.12, 0.6];  // what both have gets the remaining room
+  const [at, room] = only[0].length || only[1].length ? [0.325, 0.17] : [0.12, 0.6];  // what both have gets the remaining room
   const shared = both.slice(0, most).map(([key, a, b]) => node("both")([key, [...a, ...b]]));
   const headed = (name, drawn, all) => ({ head: all ? `${name}: ${drawn < all ? `${number(drawn)} of ` : ""}${number(all)}` : "" });
   layered([
-    { share: 0, room: 0.25, align: "start", ...headed(`Only ${names[0]}`, Math.min(most, totals.first), totals.first), nodes: only[0].slice(0, most).map(node("first")) },
+    { share: 0.225, room: 0.23, align: "end", ...headed(`Only ${names[0]}`, Math.min(most, totals.first), totals.first), nodes: only[0].slice(0, most).map(node("first")) },
     { share: at, room: 0.16, align: "middle", nodes: [pills[0]] },
     { share: 0.5, room, align: "middle", ...headed("Both", shared.length, totals.both), nodes: shared },
     { share: 1 - at, room: 0.16, align: "middle", nodes: [pills[1]] },
-    { share: 1, room: 0.25, align: "end", ...headed(`Only ${names[1]}`, Math.min(most, totals.second), totals.second), nodes: only[1].slice(0, most).map(node("second")) },
+    { share: 0.775, room: 0.23, align: "start", ...headed(`Only ${names[1]}`, Math.min(most, totals.second), totals.second), nodes: only[1].slice(0, most).map(node("second")) },
   ], links, caption(totals));
   return caption(totals);
 };
