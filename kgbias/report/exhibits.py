@@ -75,6 +75,7 @@ from kgbias.report.figures import (
 from kgbias.report.parts import report_parts
 from kgbias.report.refusals import refusal_exhibits
 from kgbias.report.run_data import ArmData, RunData
+from kgbias.report.said_more import said_more_exhibits
 from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.stereotypes import stereotype_exhibits
 from kgbias.report.tables import (
@@ -1011,6 +1012,7 @@ _ARM_BUILDERS = (
     _mean_exhibits,
     _topic_exhibits,
     group_test_exhibits,
+    said_more_exhibits,
     echo_exhibits,
     probe_exhibits,
 )
@@ -1022,6 +1024,7 @@ _GROUP_COMPARISONS = (
     _stereotype_content_exhibits,
     _mean_exhibits,
     group_test_exhibits,
+    said_more_exhibits,
     echo_exhibits,
 )
 """The builders of exhibits that compare groups with each other."""

@@ -664,7 +664,7 @@ def _refusal_kind(data: RunData, explorer: str) -> FindingKind | None:
         if len(test.groups) > 2 or group_refusals.difference.value > 0
     ]
     shares = "; ".join(
-        f"{100 * t.share.value:.0f}% of {t.share.n:,} prompts{_of_category(t.category)}, "
+        f"{100 * t.share.value:.0f}% of {t.share.n:,} prompts{_of_category(t.category)}: "
         f"{_group_shares(t)}"
         for t in tests
     )

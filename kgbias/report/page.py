@@ -107,8 +107,9 @@ _SECTIONS = {
         "Differences between groups",
         "All groups of a category are tested together first (p of all), then each against all "
         "others. A difference is shown where both p are at most 0.05 and its interval leaves out "
-        "0; a figure by itself shows no difference.",
-        ("group-tests", "echoed"),
+        "0; a figure by itself shows no difference. What is said more, and refusals, have tests of "
+        "their own, below their tables.",
+        ("group-tests", "said-more", "refusals", "echoed"),
     ),
     "variance": (
         "How much depends on the wording?",

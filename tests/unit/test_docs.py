@@ -21,6 +21,7 @@ from kgbias.cli.settings import SHARED_SETTINGS, command_settings, move_settings
 from kgbias.crawl.config import MAX_FAILED_SHARE
 from kgbias.models.local import LocalModel
 from kgbias.models.server import ServerModel
+from kgbias.report.page import _SECTIONS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -379,17 +380,22 @@ def test_each_promise_for_faults_names_a_test_that_is_there() -> None:
             assert f"def {test or 'test_'}" in text or "attack" in file, f"{file} has no {test}"
 
 
-def test_the_page_names_every_exhibit() -> None:
-    """And none that is not made: their keys begin with the place of their category."""
-    sources = [*ROOT.glob("kgbias/report/*.py"), *ROOT.glob("kgbias/methods/*/*.py")]
-    made = {
-        # What is filled in, and a number after a key, is an asterisk: `topic-*`.
+def _exhibit_keys(*patterns: str) -> set[str]:
+    """The keys of exhibits after the place of their category. What is filled in is an asterisk
+    (`topic-*`), unless it ends a word."""
+    keys = {
         re.sub(r"\{[^{}]*\}", "*", key)
-        for source in sources
+        for pattern in patterns
+        for source in ROOT.glob(pattern)
         if source.name != "sofa.py"  # one row stands for its own
         for key in re.findall(r'f"\{place\}-([^"]+)"', source.read_text("utf-8"))
     }
-    made = {re.sub(r"(?<=[a-z])\*$", "", key) for key in made}
+    return {re.sub(r"(?<=[a-z])\*$", "", key) for key in keys}
+
+
+def test_the_page_names_every_exhibit() -> None:
+    """And none that is not made."""
+    made = _exhibit_keys("kgbias/report/*.py", "kgbias/methods/*/*.py")
     page = (ROOT / "docs" / "methods" / "measure.md").read_text("utf-8")
     section = page.partition("\n## Exhibits\n")[2]
     named = {
@@ -402,3 +408,11 @@ def test_the_page_names_every_exhibit() -> None:
     assert {key for key in made if not key.startswith(begun)} == {
         key for key in named if not key.endswith("...")
     }
+
+
+def test_every_exhibit_of_a_run_has_a_section() -> None:
+    own = ("exhibits", "beliefs", "choices", "evidence", "refusals", "said_more", "stereotypes")
+    kinds = tuple(kind for _, _, kinds in _SECTIONS.values() for kind in kinds)
+    made = _exhibit_keys(*(f"kgbias/report/{name}.py" for name in own))
+    apart = {"pair", "agreement"}  # beside the findings; in the first section
+    assert {key for key in made if not key.startswith(kinds)} == apart

@@ -19,6 +19,7 @@ from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.report.findings import build_screen
 from kgbias.report.run_data import RunData
+from kgbias.report.said_more import said_more_exhibits
 from kgbias.stats.keyness import (
     FeatureTable,
     PromptFeatures,
@@ -202,6 +203,10 @@ def test_planted_content_is_on_the_first_screen(store: SQLiteStore) -> None:
         "about the other groups of occupations in 0 of 180: among prompts asked alike, "
     ) in finding.said
     assert finding.basis.startswith("“Farmers love fields")
+    (exhibit,) = said_more_exhibits(data.arms[0], "occupations", "01")
+    (row,) = exhibit.table.rows
+    assert row[:5] == ["Farmers", "word", "fields", f"{one.prompts} of 60", "0 of 180"]
+    assert row[5:] == [one.difference, one.q] and "in all. Rows may" in exhibit.table.note
 
 
 def test_what_is_said_more_can_be_taken_out(tmp_path: Path) -> None:
