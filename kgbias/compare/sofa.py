@@ -28,9 +28,8 @@ from kgbias.graph.types import Group
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
-from kgbias.stats.designs import percentile_interval
 from kgbias.stats.estimate import Estimate, nan_to_none
-from kgbias.stats.inference import DEFAULT_DRAWS, Sample, Values, kendall_tau
+from kgbias.stats.inference import Sample, Values, kendall_tau, student_quantile
 
 MEASURE = "sofa"
 ALL_CATEGORIES = "all categories"
@@ -270,10 +269,14 @@ def measure_rank_agreements(
     return agreements
 
 
-def correlate_length(result: SofaResult, probe_set: ProbeSet, *, seed: int = 0) -> Estimate:
+def correlate_length(result: SofaResult, probe_set: ProbeSet) -> Estimate:
     """Pearson's correlation of PPL* and the number of words of the statement, over all probes, in
-    [-1, 1] (figure 8); below 0: shorter statements have a higher PPL*. The interval is by
-    bootstrap over statements. NaN if all have the same length."""
+    [-1, 1] (figure 8); below 0: shorter statements have a higher PPL*. NaN if all have the same
+    length.
+
+    The interval is Student's for Fisher's transformation, with the jackknife's variance over
+    statements (Tukey 1958; Hinkley 1978); none below four. Percentiles of resamples hold the
+    correlation less often than they say, even of fifty."""
     words = {
         (p.category, statement.id): statement.words
         for p in probe_set.parts
@@ -297,22 +300,18 @@ def correlate_length(result: SofaResult, probe_set: ProbeSet, *, seed: int = 0) 
             probe_counts * word_counts * means,
         ]
     )
-    rng, row_count = np.random.Generator(np.random.PCG64(seed)), len(rows)
-    step = max(1, 4_000_000 // row_count)
-    resampled = [
-        sums
-        @ rng.multinomial(
-            row_count, np.full(row_count, 1 / row_count), size=min(step, DEFAULT_DRAWS - start)
-        ).T
-        for start in range(0, DEFAULT_DRAWS, step)
-    ]
-    (value,) = _pearson(sums.sum(axis=1, keepdims=True))
-    low, high = (
-        percentile_interval(_pearson(np.concatenate(resampled, axis=1)), 0.95)
-        if row_count > 1
-        else (np.nan,) * 2
-    )
-    return Estimate(float(value), low, high, row_count)
+    n, total = len(rows), sums.sum(axis=1, keepdims=True)
+    (value,) = _pearson(total)
+    with np.errstate(divide="ignore"):
+        transformed, without = float(np.arctanh(value)), np.arctanh(_pearson(total - sums))
+    variance = (n - 1) / n * float(((without - without.mean()) ** 2).sum())
+    if n < _MIN_STATEMENTS or not (math.isfinite(transformed) and 0 < variance < math.inf):
+        return Estimate.missing(n, float(value))
+    half = student_quantile(0.975, n - 1) * math.sqrt(variance)
+    return Estimate(float(value), *np.tanh([transformed - half, transformed + half]).tolist(), n)
+
+
+_MIN_STATEMENTS = 4  # for the interval of a correlation
 
 
 def _pearson(sums: Values) -> Values:

@@ -34,6 +34,7 @@ from kgbias.io.tables import (
     parse_literal,
     read_sheet,
     refuse_other_formats,
+    repeats_header,
 )
 
 # How pandas, R and databases write a cell without a value. Lower-case "nan" is also a grandmother,
@@ -178,7 +179,7 @@ def _iter_table(file: Any, format: str, known_columns: Sequence[str]) -> Iterato
     for cells in chain(first_rows, reader):
         if any("\0" in cell for cell in cells):
             raise ValueError("a cell holds the byte 0x00, which no text has")
-        if cells:
+        if cells and not repeats_header(cells, header):
             yield TableRecord(line + 1, dict(zip(header, pad_row(cells, header), strict=True)))
         line = reader.line_num
 

@@ -297,6 +297,14 @@ def has_row_names(header: Sequence[str], first_row: Sequence[str]) -> bool:
     return len(first_row) == len(header) + 1 and first_row[0] == "1"
 
 
+def repeats_header(cells: Sequence[str], header: Sequence[str]) -> bool:
+    """Whether a row holds the names of the columns again, as in files that were put together."""
+    return len(cells) == len(header) and all(
+        cell.strip(_HEADER_WHITESPACE).casefold() == name.casefold()
+        for cell, name in zip(cells, header, strict=True)
+    )
+
+
 def pad_row(cells: Sequence[str], header: Sequence[str]) -> list[str]:
     """The cells of a row as they were written, as many as the header has: without empty ones after
     the last delimiter, and with empty ones for those that are not there. Raises ValueError for a
@@ -358,7 +366,7 @@ def _parse_rows(
                 raise ValueError(
                     "a quotation mark is opened and not closed in the row that ends here"
                 )
-            if cells:
+            if cells and not repeats_header(cells, header):
                 yield line, dict(zip(header, pad_row(cells, header), strict=True))
     except csv.Error as error:
         raise DataError(f"{source}, after line {line}: {error}") from error
@@ -454,6 +462,11 @@ def _check_list(path: Path, body: str, values: Sequence[str], known: Sequence[st
         )
     if no_text := next((value for value in values if not _LETTER.search(value)), ""):
         raise DataError(f"{path}: {no_text[:60]!r} has no letter: delete the line")
+    if no_value := next(filter(is_missing, values), ""):
+        raise DataError(f"{path}: {no_value!r} stands for no value: delete the line")
+    for pattern, form in _NO_LISTS.items():
+        if re.match(pattern, body.lstrip(), re.MULTILINE):
+            raise DataError(f"{path} is {form}, and no text with one value a line")
     if checked_values and all(value.endswith(_LATEX_ROW_END) for value in checked_values):
         raise DataError(f"{path} is a table in LaTeX: save it as CSV")
     if checked_values and all(_PARALLEL_MARK in value for value in checked_values):
@@ -496,7 +509,14 @@ def _table_columns(body: str, delimiter: str) -> list[str]:
 
 _NAME_OF_COLUMN = re.compile(r"\S{0,60}")
 _YAML_LINE = re.compile(r"[\w.-]+ *:(\s|$)")
-_LETTER = re.compile(r"\w")
+_LETTER = re.compile(r"[^\W\d_]")
+_NO_LISTS = {  # how texts begin that other programs write or read
+    r"\\(begin|documentclass)\{": "a text in LaTeX",
+    r"(diff --git|--- \S+\n\+\+\+ \S)": "a difference of two files",
+    r"(From|To|Subject|Date|Message-ID): ": "a mail",
+    r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d": "a log",
+    r"(import \w+$|from [\w.]+ import |#!/)": "a program",
+}
 _PARALLEL_MARK = "|||"
 _LATEX_ROW_END = "\\\\"
 _NUMBER_BETWEEN_SPACES = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)

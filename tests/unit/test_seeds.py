@@ -264,7 +264,7 @@ def test_tables_of_groups(tmp_path: Path) -> None:
         ("a.txt", "Bakers\nNurses\nBakers\n", "'Bakers' is there twice"),
         ("a.txt", "A" * 500, "has 500 characters"),
         ("a.txt", "\x00\x01", "the byte 0x00"),
-        ("a.txt", "12\n", "needs letters"),
+        ("a.txt", "12\n", "has no letter"),
         ("a.toml", '[x]\ngroups = ["Bakers", "bakers"]', "'bakers' is there twice"),
         ("a.zip", "PK\x03\x04", "a damaged archive"),
     ],

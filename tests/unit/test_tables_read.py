@@ -390,6 +390,7 @@ def test_a_test_of_sent_bias(tmp_path: Path) -> None:
         "Group,CATEGORY\nElves,folk\nOrcs,folk\n",
         ",group,category\n0,Elves,folk\n1,Orcs,folk\n",  # pandas' index
         "group,category,\nElves,folk,\nOrcs,folk,\n",
+        "group,category\nElves,folk\nGroup,category\nOrcs,folk\n",  # two files put together
         "sep=;\ngroup;category\nElves;folk\nOrcs;folk\n",
         "group|category\nElves|folk\nOrcs|folk\n",
         "# from a paper\ngroup,category\nElves,folk\nOrcs,folk\n",
@@ -539,6 +540,13 @@ def test_of_many_columns_a_line_names_the_first(tmp_path: Path) -> None:
         ("name: a\npeople: [Elves]\n", "as in YAML"),
         (";;;;\nElves\n", "has no letter"),
         ("Elves ||| Elben\nOrcs ||| Orks\n", "holds two texts"),
+        ("\\begin{tabular}{l}\nElves\n\\end{tabular}\n", "is a text in LaTeX"),
+        ("--- a/x\n+++ b/x\n-Elves\n+Orcs\n", "is a difference of two files"),
+        ("From: ana\nTo: bo\n\nElves\n", "is a mail"),
+        ("2026-11-28 05:00:01 started\nElves\n", "is a log"),
+        ("import os\nElves\n", "is a program"),
+        ("12\n", "has no letter"),
+        ("null\n", "stands for no value"),
         ("\tID\tEmotion word\n0\t7\tElves\n1\t8\tOrcs\n", "tab-separated"),
     ],
 )
