@@ -56,7 +56,7 @@ def said_more_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exh
                 ],
                 "Largest log-odds first. More: the difference of the shares among prompts asked "
                 "alike. q: exact, by dealing whole prompts anew, corrected (Benjamini and "
-                f"Hochberg) over everything tried about a group{chance_note}. Rows may rest on the same "
-                f"statements.{more_note}",
+                f"Hochberg) over everything tried about a group{chance_note}. Rows may rest on the "
+                f"same statements.{more_note}",
             ),
         )
