@@ -30,6 +30,8 @@ from kgbias.methods.stories import stereotales
 from kgbias.models import in_memory, vectors
 from kgbias.probe import apx, build, sets
 from kgbias.study import model_tests, review
+from kgbias.study.beliefs import RunBeliefs
+from kgbias.study.labels import RunLabels
 
 # What is handed over, how its types begin, and the words of its reader for what it takes.
 KINDS = (
@@ -57,6 +59,12 @@ KINDS = (
     ("association tests", ("Tests",), test_sets.FORMS),
     ("word vectors", ("WordVectors",), vectors.FORMS),
 )
+OBJECTS = {
+    "study": kgbias.Study,
+    "run": kgbias.Run,
+    "run.labels": RunLabels,
+    "run.beliefs": RunBeliefs,
+}
 NOT_THESE = {("benchmarks.run_benchmarks", "opening")}  # a dict of options
 WORD_SETS = TableFormat(
     "word sets: `associate --tests-file`", other_forms="TOML, or sent-bias's JSON"
@@ -123,12 +131,12 @@ def in_python() -> Iterator[str]:
 
 def _parameters() -> Iterator[tuple[str, str, str]]:
     """Each parameter of a public method: the method, its name and its annotation."""
-    for of in (kgbias.Study, kgbias.Run):
+    for name, of in OBJECTS.items():
         for method, value in getmembers_static(of, isfunction):
             if method.startswith("_"):
                 continue
             for parameter in signature(value).parameters.values():
-                yield f"{of.__name__.lower()}.{method}", parameter.name, str(parameter.annotation)
+                yield f"{name}.{method}", parameter.name, str(parameter.annotation)
     for name, function in iter_calls():
         for parameter in signature(function).parameters.values():
             yield name, parameter.name, str(parameter.annotation)

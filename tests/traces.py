@@ -169,7 +169,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
 
     def labelled() -> Path:
         sheet = folder / "labels.csv"
-        run().label("regard").write_sheet(sheet)
+        run().labels.begin("regard").write_sheet(sheet)
         return sheet
 
     def drawn() -> Any:
@@ -229,11 +229,11 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         ),
         "Run.merge": lambda: run().merge(),
         "Run.review": lambda: run().review(),
-        "Run.label": lambda: run().label(),
-        "Run.labels": lambda: run().labels(),
-        "Run.label_plan": lambda: run().label_plan(10),
-        "Run.rater_agreement": lambda: run().rater_agreement(),
-        "Run.read_labels": lambda: run().read_labels(labelled(), by="me"),
+        "RunLabels.begin": lambda: run().labels.begin(),
+        "RunLabels.in_effect": lambda: run().labels.in_effect(),
+        "RunLabels.plan": lambda: run().labels.plan(10),
+        "RunLabels.raters": lambda: run().labels.raters(),
+        "RunLabels.read": lambda: run().labels.read(labelled(), by="me"),
         "Run.ask": lambda: run().ask("What is said of Velmari people?"),
         "Run.ask_in_cypher": lambda: run().ask_in_cypher("How many?", writer("MATCH (n) RETURN 1")),
         "rag.check_text": lambda: rag.check_text(run(), "Velmari people wear amber scarves."),
@@ -248,11 +248,11 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
             run().evidence(asking=probes, dry_run=True),
             run().evidence(REFERENCE, asking=probes),
         ),
-        "Run.evidence_agreement": lambda: run().evidence_agreement(),
-        "Run.evidence_floor": lambda: run().evidence_floor(),
-        "Run.evidence_groups": lambda: run().evidence_groups(),
-        "Run.evidence_models": lambda: run().evidence_models(),
-        "Run.replicate": lambda: run().replicate(),
+        "RunBeliefs.agreement": lambda: run().beliefs.agreement(),
+        "RunBeliefs.floor": lambda: run().beliefs.floor(),
+        "RunBeliefs.groups": lambda: run().beliefs.groups(),
+        "RunBeliefs.models": lambda: run().beliefs.models(),
+        "RunBeliefs.replicate": lambda: run().beliefs.replicate(),
         "Run.match_stereotypes": lambda: run().match_stereotypes(
             [{"group": PEOPLES[0], "attribute": "amber scarves"}]
         ),

@@ -39,6 +39,7 @@ from kgbias.io.text import spoken_name
 from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
+from kgbias.study.beliefs import FloorSummary
 
 _MAX_SHOWN = 10
 _NO_VERDICT = f"or said of a group with fewer than {MIN_NAMES} names, of which nothing can be said"
@@ -140,10 +141,10 @@ def evidence(run_name: str | None, store_url: str, dry_run: bool, **options: Any
         rows = run.evidence(asking=probe_options, **drop_unset(**options))
         # Of several models that were asked about the run, the one that the rows are of.
         model = next((row.model for row in rows if row.model), None)
-        agreement = run.evidence_agreement(model, **selection)
+        agreement = run.beliefs.agreement(model, **selection)
         is_probed = any(row.lift.has_interval for row in rows)
-        groups = run.evidence_groups(model) if is_probed else None
-        floor = run.evidence_floor(model) if is_probed else {}
+        groups = run.beliefs.groups(model) if is_probed else None
+        floor = run.beliefs.floor(model) if is_probed else None
 
     def print_text() -> None:
         if is_probed:
@@ -153,7 +154,7 @@ def evidence(run_name: str | None, store_url: str, dry_run: bool, **options: Any
         _print_groups(groups or ())
         _print_agreements(agreement)
 
-    data = {"evidence": rows, "groups": groups or (), "floor": floor, "agreement": agreement}
+    data = {"evidence": rows, "groups": groups or (), "floor": floor or {}, "agreement": agreement}
     return Output(data, print_text)
 
 
@@ -181,15 +182,10 @@ def _print_price(price: EvidencePrice) -> None:
             )
 
 
-def _print_floor(floor: dict[str, Any]) -> None:
+def _print_floor(floor: FloorSummary | None) -> None:
     """Print how much is believed of groups, beside how much of made-up names."""
-    if floor and floor["tested"]:
-        show.say(
-            f"believed: {floor['believed']} of {floor['pairs']:,} pairs of a group and a "
-            f"statement; of made-up names {floor['found']:.2f} of {floor['tested']:,} (the mean "
-            "over deals)",
-            "",
-        )
+    if floor is not None and floor.tested:
+        show.say(floor.heading(), "")
 
 
 def _print_groups(rows: Any) -> None:
@@ -320,7 +316,7 @@ def replicate(run_name: str | None, store_url: str, **options: Any) -> Output:
     options = keep_applicable(options, [model], "scorer") if model else drop_shared(options)
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
-        replication = run.replicate(**drop_unset(**options))
+        replication = run.beliefs.replicate(**drop_unset(**options))
         sentences = {
             (node_id("group", row.group), Statement(row.predicate, row.object).id): row.sentence
             for row in run.evidence()

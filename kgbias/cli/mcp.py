@@ -270,11 +270,11 @@ def _beliefs(
         for row in beliefs
         if group_name is None or row.group == group_name
     ]
-    floor = run_found.evidence_floor()
+    floor = run_found.beliefs.floor()
     return {
         "believed": len(records_found),
         "beliefs": [{name: row[name] for name in _BELIEF_COLUMNS} for row in records_found[:limit]],
-        "floor": {name: value for name, value in floor.items() if name != "parts"},
+        "floor": {name: value for name, value in floor.as_dict().items() if name != "parts"},
     }
 
 

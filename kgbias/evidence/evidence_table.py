@@ -507,7 +507,7 @@ def describe_other_models(run: StoredRun, belief_run: BeliefRun | None) -> str:
     if belief_run is None or not other_models:
         return ""
     where = how(
-        f"run.evidence({other_models[0]!r}), and beside each other run.evidence_models()",
+        f"run.evidence({other_models[0]!r}), and beside each other run.beliefs.models()",
         f"kgbias query believed --param run={run.name} --param model={quote(other_models[0])}, and "
         f"beside each other in kgbias report {run.name}",
     )

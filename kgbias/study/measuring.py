@@ -32,28 +32,13 @@ if TYPE_CHECKING:
     from kgbias.compare.refusals import GroupRefusals
     from kgbias.measure.figures import PromptTypeMean
     from kgbias.measure.merge import MergeResult
-    from kgbias.measure.ppi_figures import ExpectedFigure
     from kgbias.measure.price import ScorersLike, ScoringPrice
-    from kgbias.measure.rater_agreement import RaterAgreement
     from kgbias.measure.scorers import Scorer
     from kgbias.report.findings import Question
     from kgbias.stats.variance import VarianceComponents
 
 _MAX_TOPIC_NAME_CHARS = 80
 
-
-_PLAN_COLUMNS = (
-    Column("measure"),
-    Column("figure"),
-    Column("group"),
-    Column("arm"),
-    replace(records.VALUE_COLUMN, count=""),
-    Column("width", ".3g"),
-    Column("labels", "d", get=attrgetter("n")),
-    Column("by_own"),
-    Column("raw", ".4g", interval=True),
-    Column("basis"),
-)
 _QUESTION_COLUMNS = (
     Column("kind"),
     Column("category"),
@@ -64,16 +49,6 @@ _QUESTION_COLUMNS = (
     Column("tried"),
     Column("share", ".0%", interval=True, ends=("low", "high")),
     Column("prompts", "d", get=attrgetter("share.n")),
-)
-_RATER_COLUMNS = (
-    Column("measure"),
-    Column("group"),
-    Column("kind"),
-    Column("raters", get=lambda agreement: ", ".join(agreement.raters)),
-    Column("level"),
-    Column("n", "d", get=attrgetter("alpha.n")),
-    Column("alpha", ".2f", interval=True, ends=("low", "high")),
-    Column("disputed", "d", get=lambda agreement: len(agreement.disputed)),
 )
 _PROMPT_TYPE_COLUMNS = (
     Column("measure"),
@@ -376,7 +351,7 @@ class RunMeasuring(RunPart):
         too_costly = explain_costly_measures(metrics)
         need_statements(run)
         counted = select_statements(run, Selection(**selection))
-        tested_measures = _check_measures(run, counted, measures) or testable_measures(
+        tested_measures = check_measures(run, counted, measures) or testable_measures(
             counted.triples
         )
         counted = exclude_cross_mentions(
@@ -404,56 +379,6 @@ class RunMeasuring(RunPart):
         labelled = CorrectedDifferences(run, counted, Selection(**selection), group_names)
         return _test_rows(correct_tests_by_labels(results, labelled.difference))
 
-    def label_plan(
-        self, labels: int, *, measures: Names = (), **selection: Unpack[SelectionOptions]
-    ) -> Rows["ExpectedFigure"]:
-        """What figures would be, and how wide their intervals, if the first `labels` statements of
-        each measure's random sample were labelled (`kgbias.measure.sampling`). Nothing is stored.
-
-        Args:
-            labels: how many, at least 1; those that exist are among them.
-            measures: only these (none: those whose labels can correct figures).
-            selection: as for `counted_statements`.
-
-        Frame columns: measure, figure, group, arm, value, low, high, width, labels, by_own (whether
-        by labels of the group's own statements, or of all groups), raw, raw_low, raw_high, basis.
-        """
-        from kgbias.graph.cross_mentions import exclude_cross_mentions
-        from kgbias.measure.figures import read_figures
-        from kgbias.measure.ppi_figures import LabelValues, expect_figures
-        from kgbias.measures import get_measure
-
-        if labels < 1:
-            raise UsageError("`labels` must be at least 1")
-        run, criteria = self.stored, Selection(**selection)
-        counted = exclude_cross_mentions(run, select_statements(run, criteria))
-        measure_names = _check_measures(run, counted, measures) or sorted(
-            {name for t in counted.triples for name in t.scores}
-        )
-        raw = {(s.group_id, s.arm, s.measure): s for s in read_figures(run, criteria)}
-        current, rows = run.metrics(), []
-        for name in measure_names:
-            if LabelValues.from_measure(get_measure(name)) is not None:
-                rows += expect_figures(run, counted, criteria, name, labels, raw, current.get(name))
-        return Rows(rows, _PLAN_COLUMNS)
-
-    def rater_agreement(self, *, measures: Names = ()) -> Rows["RaterAgreement"]:
-        """How far raters agree about the run's statements: Krippendorff's alpha for each measure,
-        of people and of models, over all statements that at least two labelled and by group; with
-        which labels they confuse, and the disputed statements.
-
-        Frame columns: measure, group ("" for all), kind, raters, level, n, alpha, low, high,
-        disputed (how many statements).
-        """
-        from kgbias.graph.labels import labels_in_effect
-        from kgbias.measure.rater_agreement import compare_raters
-
-        labels = labels_in_effect(self.stored.store.labels())
-        if wanted_measures := set(as_names(measures)):
-            labels = [x for x in labels if x.measure in wanted_measures]
-        agreements = compare_raters(labels, self.stored.triples())
-        return Rows(agreements, _RATER_COLUMNS)
-
     def arm_tests(
         self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[ExclusionOptions]
     ) -> Rows["GroupTest"]:
@@ -476,7 +401,7 @@ class RunMeasuring(RunPart):
             run_arm_tests(
                 counted.triples,
                 correction=correction,
-                measures=_check_measures(self.stored, counted, measures),
+                measures=check_measures(self.stored, counted, measures),
                 categories=category,
                 draws=Draws.from_run(self.stored, counted),
             )
@@ -665,7 +590,7 @@ def load_scorers(
     return scorers
 
 
-def _check_measures(
+def check_measures(
     run: StoredRun, counted: SelectedStatements, measures: Names
 ) -> list[str] | None:
     """The named measures, which the run must have; None for all."""

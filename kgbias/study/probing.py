@@ -2,18 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from kgbias.errors import DataError, StoreError, UsageError
 from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import StoredRun
-from kgbias.io.columns import Column, columns_of
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
-from kgbias.io.text import format_p_value
 from kgbias.models.base import Completer, PromptForm
 from kgbias.models.budget import split_budget
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
@@ -27,7 +24,6 @@ from kgbias.parameters import (
     as_names,
     check_options,
 )
-from kgbias.stats.estimate import nan_to_none
 from kgbias.study.context import Context, RunPart
 from kgbias.study.opening import (
     OPENING_OPTIONS,
@@ -44,7 +40,7 @@ from kgbias.study.opening import (
 )
 
 if TYPE_CHECKING:
-    from kgbias.evidence import Evidence, EvidenceTable, GroupAgreement, ProbeSettings, Replication
+    from kgbias.evidence import Evidence, EvidenceTable, ProbeSettings
     from kgbias.evidence.probe_plan import EvidencePrice
     from kgbias.evidence.stereotype_matching import StereotypeComparison
     from kgbias.evidence.stereotype_tables import Stereotype
@@ -346,82 +342,6 @@ class RunProbing(RunPart):
             self._context.remark(line)
         return evidence_rows(table.rows)
 
-    def evidence_agreement(
-        self, model: str | None = None, **selection: Unpack[SelectionOptions]
-    ) -> Rows["GroupAgreement"]:
-        """How far what is said, believed and embedded put each group's statements in the same
-        order: Kendall's tau-b with 95% intervals, from what `evidence` stored. `model` is the name
-        of the model that was asked (None: as for `evidence`).
-
-        Frame columns: category, group, arm, said_believed, said_embedded and believed_embedded,
-        each with `_low` and `_high`, n.
-
-        Args:
-            model: the name of the model.
-            selection: which statements count, as for `counted_statements`.
-        """
-        from kgbias.evidence import GroupAgreement, build_evidence
-
-        table = build_evidence(self.stored, Selection(**selection), model=model)
-        count = Column("n", "d", get=attrgetter("said_believed.n"))
-        return Rows(table.agreement, (*columns_of(GroupAgreement), count))
-
-    def evidence_groups(self, model: str | None = None) -> Rows[dict[str, Any]]:
-        """The groups about which a model believes worse things, from what `evidence` stored: a row
-        for each group, score and kind of figure (`kgbias.probe.group_figures.GroupFigure`). `names`
-        holds each name's figure, `floor` what made-up names stay below.
-
-        Frame columns: category, group, score, kind, value, low, high, p_value, q_value, statements,
-        floor, floor_statements, names.
-        """
-        record = _belief_record(self.stored, model)
-        rows = nan_to_none(list(record.get("groups", [])))
-        return Rows(rows, _GROUP_COLUMNS)
-
-    def evidence_floor(self, model: str | None = None) -> dict[str, Any]:
-        """What the test of beliefs finds with made-up names, from what `evidence` stored: pairs
-        `tested` and the mean number `found` when names are dealt anew over the groups; how many
-        are `believed` of the real groups' pairs, `pairs`; `parts` by category and kind."""
-        from kgbias.evidence import summarise_floor
-
-        return summarise_floor(_belief_record(self.stored, model))
-
-    def evidence_models(self) -> Rows[dict[str, Any]]:
-        """How far the models that probed this run by names believe the same: a row for each
-        category and two models, with the `pairs` of a group and a statement that both were asked
-        about, how many each believes, `both` and `either_believed`, how many of these have lifts of
-        the `same_sign`, and the `correlation` of all lifts with its interval over statements
-        (`kgbias.evidence.ModelAgreement`). No rows for a single model.
-
-        Frame columns: category, first, second, pairs, first_believes, second_believes, both,
-        either, same_sign, correlation, low, high.
-        """
-        from kgbias.evidence import BeliefComparison
-
-        rows = []
-        run = self.stored
-        for category in dict.fromkeys(group.category for group in run.record.groups):
-            comparison = BeliefComparison.from_run(run, category)
-            if comparison is None:
-                continue
-            for pair in comparison.iter_agreements():
-                first_believes, second_believes = pair.believed_counts
-                rows.append(
-                    {
-                        "category": category,
-                        "first": comparison.models[pair.first].label,
-                        "second": comparison.models[pair.second].label,
-                        "pairs": pair.pairs,
-                        "first_believes": first_believes,
-                        "second_believes": second_believes,
-                        "both": pair.both_believed,
-                        "either": pair.either_believed,
-                        "same_sign": pair.same_sign,
-                        "correlation": pair.correlation,
-                    }
-                )
-        return Rows(rows, _MODEL_COLUMNS)
-
     def match_stereotypes(
         self,
         table: Table = "seegull",
@@ -512,73 +432,6 @@ class RunProbing(RunPart):
         self._context.remark(matches.statements.note)
         return matches
 
-    def replicate(
-        self,
-        model: str | None = None,
-        *,
-        other_run: str | None = None,
-        carriers: Sequence[str] | None = None,
-        device: str | None = None,
-        base_url: str | None = None,
-        executor: str = LOCAL_EXECUTOR,
-        processes: int | None = None,
-    ) -> "Replication":
-        """Test again what `evidence` found to be believed: with each half of a group's names held
-        out in turn, and with the names of another root, from the store. The result is kept with
-        each finding (`Evidence.replication_rate`).
-
-        Args:
-            model: the spec of the model that was asked, to ask it again with other carriers, which
-                takes as many probes as the first time. None: ask nothing.
-            other_run: the name of another run in the store that the same model was asked about,
-                such as a crawl with another seed: findings whose statements it probed are looked up
-                    there.
-            carriers: the text before names, with `model`: three or more (None: three that were not
-                used).
-            device: as for `evidence`.
-            base_url: as for `evidence`.
-            executor: where the model runs, as for `evidence`.
-            processes: the number of processes, as for `evidence`.
-        """
-        from kgbias.evidence import (
-            describe_other_models,
-            replicate_findings,
-            retry_with_carriers,
-            save_replication,
-        )
-
-        for name, value in {
-            "carriers": carriers,
-            "device": device,
-            "base_url": base_url,
-            "processes": processes,
-        }.items():
-            if value and not model:
-                raise UnusedParameter(name, ("model",))
-        stored_other_run = self._context.find(other_run) if other_run else None
-        with (
-            self._context.working() as progress,
-            open_executor(executor, progress, processes) as workers,
-        ):
-            scorer: Any = None
-            if model:
-                opening: Any = {"device": device, "base_url": base_url}
-                scorer = open_spread_scorer(
-                    model, opening, progress, workers, self._context.models()
-                )
-            model_name = scorer.info.public_name if scorer else None
-            replication = replicate_findings(
-                self.stored, model=model_name, other_run=stored_other_run
-            )
-            if scorer is not None:
-                way = retry_with_carriers(
-                    self.stored, scorer, replication, carriers=carriers, progress=progress
-                )
-                replication = replace(replication, rates=(*replication.rates, way))
-        save_replication(self.stored, replication)
-        self._context.remark(describe_other_models(self.stored, replication.belief_run))
-        return replication
-
 
 def _price_evidence(
     run: StoredRun,
@@ -663,17 +516,6 @@ def _probe_recorded(
     probe_beliefs(
         run, scorer, asking, indicators=indicators, selection=selection, progress=progress
     )
-
-
-def _belief_record(run: StoredRun, model: str | None) -> dict[str, Any]:
-    from kgbias.evidence import read_beliefs
-
-    beliefs = read_beliefs(run, model)
-    if beliefs is None:
-        raise UsageError(
-            f"run {run.name!r} was not probed by names: call `evidence` with a `model`"
-        )
-    return dict(beliefs[0].record)
 
 
 def _build_evidence(
@@ -769,32 +611,3 @@ def split_probe_settings(
 
 def _is_set(value: Any) -> bool:
     return value is not None and value is not False and not (isinstance(value, tuple) and not value)
-
-
-_GROUP_COLUMNS = (
-    Column("category"),
-    Column("group"),
-    Column("score"),
-    Column("kind"),
-    Column("value", "+.2f"),
-    Column("low", "+.2f"),
-    Column("high", "+.2f"),
-    Column("p_value", format_p_value),
-    Column("q_value", format_p_value),
-    Column("statements", "d"),
-    Column("floor", ".2f"),
-    Column("floor_statements", "d"),
-    Column("names"),
-)
-_MODEL_COLUMNS = (
-    Column("category"),
-    Column("first"),
-    Column("second"),
-    Column("pairs", "d"),
-    Column("first_believes", "d"),
-    Column("second_believes", "d"),
-    Column("both", "d"),
-    Column("either", "d"),
-    Column("same_sign", "d"),
-    Column("correlation", "+.2f", interval=True, ends=("low", "high")),
-)

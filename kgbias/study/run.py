@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 
 from kgbias.errors import MissingExtra, UsageError
-from kgbias.graph.labels import Label, labels_in_effect
 from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.progress import Progress
-from kgbias.io.rows import Rows
 from kgbias.models.base import Completer, PromptForm
 from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
+from kgbias.study.beliefs import RunBeliefs
 from kgbias.study.context import Context
+from kgbias.study.labels import RunLabels
 from kgbias.study.measuring import RunMeasuring
 from kgbias.study.probing import RunProbing
-from kgbias.study.records import label_rows
 from kgbias.study.review import Review
 from kgbias.study.run_contents import RunContents
 
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
     from kgbias.explore import Explorer
     from kgbias.graph.prompting import LoggedPrompter
     from kgbias.io.templates import PromptTemplate
-    from kgbias.measure.labelling import Labelling
 
 DEFAULT_TOP_STATEMENTS = 20
 
@@ -57,6 +55,18 @@ class Run(RunContents, RunMeasuring, RunProbing):
     what is true of anyone.
     """
 
+    @property
+    def labels(self) -> RunLabels:
+        """The labels of its statements: `labels.begin()`, `read`, `in_effect`, `plan` and
+        `raters`."""
+        return RunLabels(self)
+
+    @property
+    def beliefs(self) -> RunBeliefs:
+        """What follows from the beliefs that `evidence` found: `beliefs.floor()`, `groups`,
+        `models`, `agreement` and `replicate`."""
+        return RunBeliefs(self)
+
     def review(self, *, by: str | None = None) -> Review:
         """Begin a review by hand: restore answers that were rejected by mistake, and reject
         statements that should not count (appendix A.3 of Salinas et al. 2023). Decisions are rows
@@ -66,54 +76,6 @@ class Run(RunContents, RunMeasuring, RunProbing):
             by: who decides (None: the user's name).
         """
         return Review(self.stored, by)
-
-    def label(
-        self, measure: str = "regard", *, by: str | None = None, masked: bool = False
-    ) -> "Labelling":
-        """Begin to label statements by hand: what a person says a measure should have found, by
-        which figures are corrected for the scorer's errors. Statements come from a random sample,
-        without scores. Labels are rows with their rater, guide and time, and can be taken back.
-
-        Args:
-            measure: one that there is a guide for: regard, toxicity, identity_attack,
-                acceptability.
-            by: the rater (None: the user's name).
-            masked: show "these people" in the place of the group's name.
-        """
-        from kgbias.measure.labelling import Labelling
-
-        return Labelling(self.stored, measure, by, masked=masked)
-
-    def read_labels(self, path: PathLike, *, by: str | None = None) -> Rows[Label]:
-        """Keep the labels of a sheet that `Labelling.write_sheet` wrote and a rater filled in, all
-        or none; returns those that are in effect now.
-
-        Frame columns: as of `labels`.
-
-        Args:
-            path: the sheet.
-            by: the rater (None: the one named in each row).
-
-        Raises:
-            DataError: an invalid row; the message gives its line.
-        """
-        from kgbias.measure.labelling import read_label_sheet
-
-        return label_rows(read_label_sheet(self.stored, path, by))
-
-    def labels(self, measure: str | None = None) -> Rows[Label]:
-        """The labels in effect of the run's statements, oldest first: of people, and of models by
-        name. A label of "" is a skip.
-
-        Frame columns: triple_id, measure, label, rater, kind, guide, labelled, masked, sample,
-        note.
-
-        Args:
-            measure: only of this one.
-        """
-        said = {id for id, *_ in self.stored.distinct_triples()}
-        found = labels_in_effect(self.stored.store.labels(measure))
-        return label_rows([x for x in found if x.triple_id in said])
 
     def ask(
         self,

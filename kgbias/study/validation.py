@@ -245,8 +245,8 @@ class StudyValidation(StudyPart):
                 card, or HateCheck, SeeGULL or the regard of Sheng et al. 2019 as they were
                 published.
             scorers: more scorers, by measure, as for `Run.measure`.
-            dry_run: open and ask nothing, and return what each scorer would read and ask, as
-                `kgbias.measure.price.ScoringPrice`.
+            dry_run: open and ask nothing, and return what each scorer would read and ask; columns:
+                those of `kgbias.measure.price.ScoringPrice`.
 
         Raises:
             DataError: a file that is no set of labels; the message says what is wrong, and where.

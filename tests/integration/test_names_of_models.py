@@ -40,7 +40,7 @@ def test_a_path_is_in_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[st
         assert run.model.title.startswith("mine (")
         run.measure(scorers={"toxicity": f"hf:{judge}:toxic"})
         assert run.stored.metrics()["toxicity"].scorer.startswith("hf:judge (")
-        assert run.evidence_floor(run.model.title) == run.evidence_floor(run.model.name)
+        assert run.beliefs.floor(run.model.title) == run.beliefs.floor(run.model.name)
         benchmarks.run_benchmarks(
             study,
             [spec, "reference"],

@@ -10,12 +10,24 @@ import pytest
 
 import kgbias
 from kgbias.methods import iter_calls
+from kgbias.study.beliefs import RunBeliefs
+from kgbias.study.labels import RunLabels
 from kgbias.study.maintenance import StoreMaintenance
 from kgbias.study.series import Series
 
+OBJECTS = (
+    kgbias.Study,
+    kgbias.Run,
+    StoreMaintenance,
+    RunLabels,
+    RunBeliefs,
+    Series,
+    kgbias.Rows,
+)
+
 
 def _public() -> Iterator[tuple[str, Any]]:
-    for of in (kgbias.Study, kgbias.Run, StoreMaintenance, Series, kgbias.Rows):
+    for of in OBJECTS:
         for name, value in inspect.getmembers_static(of, inspect.isfunction):
             if not name.startswith("_") and name not in ("index", "count", "working"):
                 yield f"{of.__name__}.{name}", value
@@ -51,7 +63,7 @@ def test_what_a_docstring_refers_to_is_there(name: str) -> None:
     for reference in re.findall(r"(?:as (?:for|in|of)|[Ss]ee) `([\w.]+)`", text):
         first, *rest = reference.removeprefix("kgbias.").split(".")
         method = inspect.getmodule(inspect.unwrap(FUNCTIONS[name]))
-        places = (kgbias, kgbias.Study, kgbias.Run, StoreMaintenance, Series, kgbias.Rows, method)
+        places = (kgbias, *OBJECTS, method)
         found = next((getattr(place, first) for place in places if hasattr(place, first)), None)
         if reference.startswith("kgbias."):
             found = resolve_name(reference)

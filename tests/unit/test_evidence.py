@@ -1037,7 +1037,7 @@ def test_what_is_believed_is_found_again_with_names_held_out(opened: str) -> Non
         assert of(rows, "elves", "thing0").replication_rate == 1.0
         assert len(study.run("middle").stored.belief_runs()) == 1
         with pytest.raises(UsageError, match="processes has no effect"):
-            study.run("middle").replicate(processes=2)
+            study.run("middle").beliefs.replicate(processes=2)
     shown = again("--other-run", "middle").stdout
     assert shown.startswith("beliefs of believer, tried again\n")
     assert "tried with the other half: of " in shown and "in the other run" in shown
@@ -1053,23 +1053,23 @@ def test_other_models_that_were_asked_are_named(
         (first,) = run.stored.belief_runs()
         run.stored.save_belief_run(replace(first, model=ModelInfo("zealot", "1")))
         run.evidence()
-        run.replicate()
+        run.beliefs.replicate()
     line = "the beliefs are those of believer; the store also has those of zealot: run.ev"
     assert caplog.text.count(line) == 1  # a remark is made once
-    assert "beside each other run.evidence_models()" in caplog.text
+    assert "beside each other run.beliefs.models()" in caplog.text
 
 
 def test_the_front_door(opened: str) -> None:
     with kgbias.open(opened) as study:
         run = study.run("middle")
         with pytest.raises(UsageError, match="was not probed by names"):
-            run.evidence_floor()
+            run.beliefs.floor()
         rows = run.evidence("openai:x", asking={"probes": 20_000})
         frame = rows.to_frame()
         assert set(frame["verdict"]) == set(kgbias_verdicts())
         assert len(frame) == len(rows) and frame["lift"].notna().all()
-        assert run.evidence_agreement()[0].said_believed.value > 0
-        assert run.evidence_floor()["believed"] > 50 and len(run.evidence_groups()) == 0
+        assert run.beliefs.agreement()[0].said_believed.value > 0
+        assert run.beliefs.floor().believed > 50 and len(run.beliefs.groups()) == 0
         with pytest.raises(UsageError, match="device has no effect"):
             run.evidence(device="cpu")
         with pytest.raises(UsageError, match="indicators has no effect"):
@@ -1084,10 +1084,10 @@ def test_two_models_of_one_run_in_python(opened: str, monkeypatch: pytest.Monkey
     with kgbias.open(opened) as study:
         run = study.run("middle")
         run.evidence("openai:x")
-        assert len(run.evidence_models()) == 0
+        assert len(run.beliefs.models()) == 0
         monkeypatch.setattr("kgbias.models.score.load.open_scorer", lambda *_, **__: weaker)
         run.evidence("openai:y")
-        (row,) = run.evidence_models().records()
+        (row,) = run.beliefs.models().records()
     assert (row["category"], row["first"], row["second"]) == ("peoples", "believer", "weaker")
     assert row["either"] == row["first_believes"] + row["second_believes"] - row["both"] > 50
     assert row["same_sign"] <= row["either"] < row["pairs"] and row["correlation"] > 0.99

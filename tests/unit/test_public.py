@@ -5,6 +5,8 @@ import inspect
 import pytest
 
 import kgbias
+from kgbias.study.beliefs import RunBeliefs
+from kgbias.study.labels import RunLabels
 from kgbias.study.maintenance import StoreMaintenance
 
 PUBLIC = set(
@@ -90,13 +92,13 @@ STUDY = set(
     """.split()
 )
 STORE = {"backup", "compact", "delete", "push", "rename_model", "verify"}
+LABELS = {"begin", "in_effect", "plan", "raters", "read"}
+BELIEFS = {"agreement", "floor", "groups", "models", "replicate"}
 RUN = set(
     """
     generation_summary
     context
-    label
     labels
-    read_labels
     agreement
     refusals
     said_more
@@ -104,6 +106,7 @@ RUN = set(
     arm_tests
     ask
     ask_in_cypher
+    beliefs
     categories
     choices
     choose
@@ -114,10 +117,6 @@ RUN = set(
     created
     draw
     evidence
-    evidence_agreement
-    evidence_floor
-    evidence_groups
-    evidence_models
     explore
     export
     figure
@@ -129,7 +128,6 @@ RUN = set(
     id
     import_result
     kind
-    label_plan
     measure
     merge
     model
@@ -139,9 +137,7 @@ RUN = set(
     probe_models
     probes
     publish
-    rater_agreement
     rename_topic
-    replicate
     report
     review
     settings
@@ -169,7 +165,14 @@ def test_the_list_of_public_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "names"), [(kgbias.Study, STUDY), (kgbias.Run, RUN), (StoreMaintenance, STORE)]
+    ("of", "names"),
+    [
+        (kgbias.Study, STUDY),
+        (kgbias.Run, RUN),
+        (StoreMaintenance, STORE),
+        (RunLabels, LABELS),
+        (RunBeliefs, BELIEFS),
+    ],
 )
 def test_the_list_of_methods(of: type, names: set[str]) -> None:
     assert {name for name in dir(of) if not name.startswith("_")} == names
@@ -179,7 +182,7 @@ def test_every_public_name_has_a_docstring() -> None:
     for name in PUBLIC - {"__version__", "MEASURES"}:
         value = getattr(kgbias, name)
         assert inspect.getdoc(value), name
-    for value in (kgbias.Run, kgbias.Study, kgbias.Rows, StoreMaintenance):
+    for value in (kgbias.Run, kgbias.Study, kgbias.Rows, StoreMaintenance, RunLabels, RunBeliefs):
         for method in dir(value):
             if not method.startswith("_"):
                 assert inspect.getdoc(getattr(value, method)), f"{value.__name__}.{method}"
