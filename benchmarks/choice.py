@@ -35,7 +35,8 @@ import numpy as np
 
 import kgbias
 from kgbias.graph.types import CHOSEN_MORE
-from kgbias.probe.choice import CategoryChoices
+from kgbias.methods import choice
+from kgbias.methods.choice.result import CategoryChoices
 from kgbias.reference.planted_names import load_names
 from kgbias.reference.world import Truth, load_truth
 from kgbias.stats.estimate import Estimate, nan_to_none
@@ -252,7 +253,7 @@ def main() -> None:
         options: Any = {"samples": arguments.samples, "seed": arguments.seed}
         for name, settings in choosers.items():
             with serve_chooser(truth, **settings) as url:
-                choices = run.choose("openai:chooser", base_url=url, **options)
+                choices = choice.choose(run, "openai:chooser", base_url=url, **options)
             truths = [true_shares(truth, part) for part in choices.categories]
             places = [[round(p.value, 3) for p in part.places] for part in choices.categories]
             results[name] = compare_shares(choices.categories, truths) | {
@@ -260,8 +261,8 @@ def main() -> None:
                 "places": places,
             }
         with serve_chooser(truth, named=True) as url:
-            choices = run.choose(
-                "openai:chooser", base_url=url, **options | {"seed": arguments.seed + 1}
+            choices = choice.choose(
+                run, "openai:chooser", base_url=url, **options | {"seed": arguments.seed + 1}
             )
         results["knows names"] = count_verdicts(choices.categories)
         if arguments.model:
@@ -271,7 +272,7 @@ def main() -> None:
 
 def compare_beliefs(run: kgbias.Run, model: str, options: Mapping[str, Any]) -> dict[str, Any]:
     """The choices of a model compared with its own probabilities."""
-    choices = run.choose(model, **options)
+    choices = choice.choose(run, model, **options)
     probed = {p.category: p for p in run.probe(model).categories}
     choice_lifts, belief_lifts = [], []
     for part in choices.categories:

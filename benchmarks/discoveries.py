@@ -34,9 +34,10 @@ import numpy as np
 import kgbias
 from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.types import GroupName
+from kgbias.methods import choice
+from kgbias.methods.choice.ask import order_questions
+from kgbias.methods.choice.result import ChoiceShares
 from kgbias.methods.stories.links import find_links
-from kgbias.probe.choice.ask import order_questions
-from kgbias.probe.choice.result import ChoiceShares
 from kgbias.report.findings import build_screen
 from kgbias.report.run_data import RunData
 from kgbias.stats.inference import proportion
@@ -275,7 +276,7 @@ def tally_screens(
             run = crawl_world(study, world, samples=2, iterations=2)
             run.measure(axes=False, scorers={"toxicity": None, "identity_attack": None})
             chooser = kgbias.in_memory(world.answers, name=f"world {world.seed}")
-            run.choose(chooser, sample=20, samples=12)
+            choice.choose(run, chooser, sample=20, samples=12)
             first_findings = build_screen(RunData(run.stored)).findings
             topics.update(f.topic for f in first_findings)
             finds = [(f.said, planted and PLANTED_GROUP in f.said) for f in first_findings]

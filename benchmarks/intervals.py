@@ -33,10 +33,10 @@ from kgbias.measure.topics.shares import GroupShares, kl_divergence, relative_en
 from kgbias.methods.associations.methods import SCORES, jackknife_interval
 from kgbias.methods.benchmarks.bbq import _FIGURE_FUNCTIONS
 from kgbias.methods.benchmarks.stereoset import _domain_figures
+from kgbias.methods.choice.result import share_over_statements
 from kgbias.methods.profiles.classify import _corrected_estimate
 from kgbias.methods.profiles.words import _intervals
 from kgbias.methods.rag.metrics import mean_over_records, retest_agreement
-from kgbias.probe.choice.result import share_over_statements
 from kgbias.probe.run_probes import contrast_intervals, contrast_values
 from kgbias.probe.sofa import category_bias
 from kgbias.report.multi_run_data import MultiRunData

@@ -150,7 +150,16 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
     probes: Any = {"probes": 300, "statements": ["wear amber scarves"]}
 
     import kgbias
-    from kgbias.methods import associations, attribution, benchmarks, pairs, profiles, rag, stories
+    from kgbias.methods import (
+        associations,
+        attribution,
+        benchmarks,
+        choice,
+        pairs,
+        profiles,
+        rag,
+        stories,
+    )
     from kgbias.methods.rag.metrics import AnswerRecord
 
     names = [{"name": n, "group": g} for n, g in (("Ann", "a"), ("Bob", "b"), ("Eve", "a"))]
@@ -238,9 +247,11 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Run.ask_in_cypher": lambda: run().ask_in_cypher("How many?", writer("MATCH (n) RETURN 1")),
         "rag.check_text": lambda: rag.check_text(run(), "Velmari people wear amber scarves."),
         "rag.check_run": lambda: rag.check_run(run()),
-        "Run.price_choices": lambda: run().price_choices(REFERENCE, sample=1, samples=6),
-        "Run.choose": lambda: run().choose(REFERENCE, sample=1, samples=6),
-        "Run.choices": lambda: run().choices(),
+        "choice.choose": lambda: [
+            choice.choose(run(), REFERENCE, sample=1, samples=6, dry_run=dry_run)
+            for dry_run in (True, False)
+        ],
+        "choice.list_choices": lambda: choice.list_choices(run()),
         "Run.probe": lambda: run().probe(REFERENCE),
         "Run.probe_models": lambda: run().probe_models([REFERENCE]),
         "Run.probes": lambda: run().probes(),

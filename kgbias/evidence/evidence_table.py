@@ -249,7 +249,8 @@ class Evidence:
         vector_terms: what stands for the group in them: a kind of its indicators, or "group names".
         association: how much nearer the statement is to the group than to the others, in standard
             deviations (`kgbias.evidence.association`); its interval is over the other groups.
-        chooser: the model that was made to choose among groups (`Run.choose`); "" if none was.
+        chooser: the model that was made to choose among groups (`kgbias.methods.choice`); ""
+            if none was.
         chosen: the share of its answers that named this group as the one that the statement is
             about, with its Wilson interval.
         chosen_lift: that share over the group's base rate, in bits.

@@ -154,7 +154,7 @@ class ChosenEdge(StatementEdge):
     If the group was offered under `names` of its own, `lift` is over those names, compared with the
     other groups', and `verdict` is "chosen more", "leaning", "bound to a word" or "". If it was
     offered under one name, the lift is the share over the base rate, and `verdict` is "of this
-    name" or "" (`kgbias.probe.choice.result`). A figure that is not defined is None.
+    name" or "" (`kgbias.methods.choice.result`). A figure that is not defined is None.
     """
 
     offered: Annotated[int, "questions in which the group was an option"]

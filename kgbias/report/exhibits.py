@@ -50,7 +50,6 @@ from kgbias.measures import (
     order_measures,
 )
 from kgbias.report.beliefs import belief_comparison_exhibits, belief_exhibits
-from kgbias.report.choices import choice_exhibits
 from kgbias.report.evidence import (
     belief_agreement_exhibits,
     pair_exhibits,
@@ -175,11 +174,10 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
                 yield _label_arm(exhibit, arm, False)
         if (comparison := data.compare_beliefs(category)) is not None:
             yield from belief_comparison_exhibits(comparison, category, place)
-        yield from choice_exhibits(data, category, place)
-        yield from refusal_exhibits(data, category, place)
         for part in parts:
             if part.of_category:
                 yield from part.of_category(data, category, place)
+        yield from refusal_exhibits(data, category, place)
     last_place = f"{len(data.categories) + 1:02d}"
     yield from belief_agreement_exhibits(data, last_place)
     yield from story_exhibits(data, last_place)

@@ -39,7 +39,6 @@ from kgbias.compare.families import (
 from kgbias.compare.refusals import CategoryRefusals, GroupRefusals
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, Evidence
-from kgbias.graph.types import ChosenEdge, Group, TripleView, node_id
 from kgbias.io import pages
 from kgbias.io.text import format_number, format_p_value, spoken_name
 from kgbias.measures import get_measure
@@ -735,95 +734,11 @@ def _refusal_finding(
     )
 
 
-def _choice_kind(data: RunData, explorer: str) -> FindingKind | None:
-    """Statements for which a model that was made to choose chose a group more often."""
-    own_choices = [c for c in data.choices if c[0].model.id == data.run.model.id]
-    if not own_choices:
-        return None
-    choosing, edges = own_choices[0]
-    tested_edges = [edge for edge in edges if edge.q_value is not None]
-    if not tested_edges:
-        return None
-    groups = {g.id: g for g in data.run.groups}
-    texts = {
-        (node_id("predicate", t.predicate), node_id("object", t.object)): t
-        for t in data.counted.including_unacceptable
-    }
-    # Each q is corrected over the statements; here over the groups too.
-    family_p = min(
-        1.0,
-        min(edge.q_value or 0.0 for edge in tested_edges)
-        * len({edge.group_id for edge in tested_edges}),
-    )
-    strongest: dict[str, ChosenEdge] = {}
-    for edge in sorted(
-        tested_edges, key=lambda edge: (edge.q_value or 0.0, -(edge.lift or 0.0), edge.statement_id)
-    ):
-        if (
-            edge.is_chosen_more
-            and edge.group_id in groups
-            and (edge.predicate_id, edge.object_id) in texts
-        ):
-            strongest.setdefault(edge.group_id, edge)
-    model = choosing.model.title
-    findings = [
-        _choice_finding(
-            edge, groups[edge.group_id], texts[edge.predicate_id, edge.object_id], model
-        )
-        for edge in strongest.values()
-    ]
-    not_shown = f"statements for which {model}, made to choose, names one group more often"
-    remark = (
-        "A choice is between the groups that a question offers. It is not what the model believes "
-        "of a group by itself."
-    )
-    looked_at = "which of them it names for a statement when it has to choose one"
-    return FindingKind(family_p, findings, not_shown, remark=remark, examined=looked_at)
-
-
-def _choice_finding(edge: ChosenEdge, group: Group, triple: TripleView, model: str) -> Finding:
-    low, high = (math.nan if end is None else end for end in (edge.low, edge.high))
-    share = Estimate(edge.share or 0.0, low, high, edge.answered)
-    base = (
-        "That is more often than for other statements."
-        if edge.base is None
-        else f"Over all statements, it is {100 * edge.base:.0f}%."
-    )
-    names = (
-        f"{edge.names} names, over which this is tested"
-        if edge.names > 1
-        else "one name, and another name could be chosen differently"
-    )
-    return Finding(
-        "What it chooses",
-        Markup(
-            "Asked which group “{}” is about, {} chose <b>{}</b> in {}% of {} answers to questions "
-            "that offered this group {}. {}"
-        ).format(
-            f"{triple.predicate} {triple.object}"[:200],
-            model,
-            group.name,
-            bold_figure(100 * share.value, ".0f"),
-            edge.answered,
-            small_interval(share, 100, ".0f"),
-            base,
-        ),
-        f"The group was offered under {names}: {p_value_words(edge.q_value or 0.0)}, corrected "
-        "(Benjamini and Hochberg) for the statements.",
-        "",
-        (),
-        edge.q_value or 0.0,
-        relative_size(share),
-        group.category,
-    )
-
-
 _KIND_BUILDERS: Sequence[Callable[[RunData, str], FindingKind | None]] = (
     _content_kind,
     _difference_kind,
     _refusal_kind,
     _belief_kind,
-    _choice_kind,
     _arm_kind,
 )
 

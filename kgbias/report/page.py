@@ -125,12 +125,6 @@ _SECTIONS = {
         "no single statement is tested. Beliefs take several names.",
         ("probes",),
     ),
-    "choices": (
-        "Made to choose",
-        "Which group a model takes a statement to be about when it has to choose among groups. "
-        "This is a different kind of evidence from a probability, and no verdict rests on it.",
-        ("choices",),
-    ),
     "recorded": (
         "Recorded by people",
         "How many of the stereotypes that people recorded about these groups the model says, and "

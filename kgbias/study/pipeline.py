@@ -19,6 +19,7 @@ from kgbias.errors import (
     DataError,
     KgbiasError,
     ModelError,
+    PluginError,
     RunConflict,
     RunNotFound,
     UsageError,
@@ -45,6 +46,7 @@ from kgbias.study.opening import split_model_options
 from kgbias.study.probing import BeliefOptions
 from kgbias.study.records import GroupRow
 from kgbias.study.run import Run
+from kgbias.study.substitutes import SUBSTITUTES, import_substitute
 
 if TYPE_CHECKING:
     from kgbias.evidence import Evidence
@@ -97,7 +99,7 @@ class AuditPrice(Result):
         answers: what the crawl would ask; `seconds` is about how long the answers take.
         probes: the largest number of probes; 0 if models of this kind give no probabilities.
         choices: at most this many questions, if it turns out that the model gives no probabilities
-            and it is made to choose between groups.
+            and something else is asked instead (`kgbias.study.substitutes`).
         seconds: about how long that many probes take, at the slowest speed at which the store's
             runs were probed with this model; None if none was, and without probes.
         groups: the names of the groups; none where the model is to name them first.
@@ -231,8 +233,8 @@ def fit_sizes(
         minutes: the time in all.
         seconds: how much of it is gone.
         answer: seconds an answer takes.
-        probe: seconds a probe takes; None if the model gives no probabilities: then it is made to
-            choose, where a question is taken to last as long as an answer.
+        probe: seconds a probe takes; None if the model gives no probabilities: then something else
+            is asked, and a question is taken to last as long as an answer.
 
     Half of the time is for what follows the answers; choices can be left out if the smallest crawl
     takes longer.
@@ -334,7 +336,7 @@ def find_beliefs(
     limits: Mapping[str, Any],
 ) -> "tuple[Rows[Evidence] | tuple[()], str]":
     """What the model believes; nothing, and a line that says so, if it gives no probabilities: then
-    it is made to choose, if there are no `limits` on what may be asked."""
+    something else is asked, if there are no `limits` on what may be asked."""
     reason = f"{model} gives no probabilities"
     if KINDS[parse_spec(model).kind].scorer:
         try:
@@ -343,31 +345,43 @@ def find_beliefs(
             if not is_on_server(model):
                 raise
             reason = str(error)
-    return (), _ask_choices(run, model, reason, limits)
+    return (), _ask_instead(run, model, reason, limits)
 
 
-def _ask_choices(run: Run, model: str, reason: str, limits: Mapping[str, Any]) -> str:
-    """Have a model that gives no probabilities, for this reason, choose between groups, about as
-    many statements as `MAX_CHOICES` questions allow; a line that says how it answered, or why it
-    was not asked."""
-    chooses = how(f"run.choose({model!r})", f"kgbias probe choice {run.name} --model {model}")
-    left_out = f"what {model} believes is left out; {chooses} has it choose between groups instead"
-    if any(limits.get(name) for name in ("max_requests", "max_tokens", "max_cost")):
-        return f"{left_out} (which the limits of this call do not cover)"
+def has_substitute() -> bool:
+    """Whether there is something to ask a model that gives no probabilities."""
+    return any(SUBSTITUTES.own_names) or any(not p.problem for p in SUBSTITUTES.list_plugins())
+
+
+def _ask_instead(run: Run, model: str, reason: str, limits: Mapping[str, Any]) -> str:
+    """Ask a model that gives no probabilities, for this reason, something else instead
+    (`SUBSTITUTES`), about as many statements as `MAX_CHOICES` questions allow; a line that says how
+    it answered, or why it was not asked."""
+    left_out = f"what {model} believes is left out"
+    name = next(iter(SUBSTITUTES), None)
+    if name is None:
+        return f"{left_out} ({reason})"
     try:
-        choice_options: Any = split_model_options(limits)[0] | {"form": limits.get("form")}
-        requests_per_statement = run.price_choices(model, sample=1).requests
-        most = limits.get("sized", {}).get("choices", MAX_CHOICES)
-        if "sized" in limits and most < requests_per_statement:
-            return f"{left_out} (for which these minutes are too few)"
-        sample = max(1, most // max(1, requests_per_statement))
-        choices = run.choose(model, sample=sample, **choice_options)
-    except (DataError, ModelError, UsageError) as error:
-        return f"{left_out} ({error})"
-    return (
-        f"what {model} believes is left out ({reason}); instead it was asked to choose between "
-        f"groups: {choices.outcomes['read']:,} of {choices.outcomes.total():,} answers named one"
+        substitute = SUBSTITUTES[name]
+    except PluginError as error:
+        return f"{left_out} ({reason}); {error}"
+    by_hand = how(
+        substitute.call.format(run=run.name, model=model),
+        substitute.command.format(run=run.name, model=model),
     )
+    hint = f"{left_out}; {by_hand} has it {substitute.does} instead"
+    if any(limits.get(limit) for limit in ("max_requests", "max_tokens", "max_cost")):
+        return f"{hint} (which the limits of this call do not cover)"
+    try:
+        options: Any = split_model_options(limits)[0] | {"form": limits.get("form")}
+        fewest = import_substitute(name, substitute.fewest)(run, model)
+        most = limits.get("sized", {}).get("choices", MAX_CHOICES)
+        if "sized" in limits and most < fewest:
+            return f"{hint} (for which these minutes are too few)"
+        answered = import_substitute(name, substitute.ask)(run, model, most, **options)
+    except (DataError, ModelError, UsageError) as error:
+        return f"{hint} ({error})"
+    return f"{left_out} ({reason}); instead it was asked to {substitute.does}: {answered}"
 
 
 def list_notable_refusals(run: Run) -> tuple[GroupRefusals, ...]:

@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 Method = Callable[..., Any]
 
-_METHOD_STEPS = ("probe", "choose")
+_METHOD_STEPS = ("probe",)
 """The steps that name the models they ask, beside those that make runs and those of `STEPS`."""
 _FILE_OPTIONS = (  # always
     "prices",
@@ -80,8 +80,8 @@ class Step:
     """One step of a study.
 
     Attributes:
-        kind: "crawl", "import", "profiles", "stories", "pairs", "measure", "probe", "choose",
-            "evidence", "links", "results", "report", "figures", "export", "compare",
+        kind: "crawl", "import", "profiles", "stories", "pairs", "measure", "probe", "evidence",
+            "links", "results", "report", "figures", "export", "compare",
             "query" or one of `STEPS`.
         run: the name of the run that it makes or is about (of a repeated crawl, of the first); ""
             for a step about several runs or the whole store.
@@ -226,7 +226,7 @@ def _parameters_of_step(kind: str) -> dict[str, Any]:
     """What an entry of a method's step may set."""
     step = STEPS[kind]
     about, *_ = parameters = parameters_of(import_step(kind, step.call))  # the run or the study
-    allowed = drop_names(parameters, about, "output")
+    allowed = drop_names(parameters, about, "output", "dry_run")
     if allowed.pop("opening", None) is not None:
         allowed |= get_type_hints(ScorerOptions)
     return {**allowed, **({"path": str} if step.output else {})}
@@ -292,7 +292,6 @@ _LISTS = (
     "crawls",
     "imports",
     "probe",
-    "choose",
     "evidence",
     "compare",
     "query",
@@ -560,7 +559,6 @@ def _run_steps(
         # What is asked about a run's statements.
         asking: dict[str, Callable[[], Mapping[str, Any]]] = {
             "probe": partial(parameters_of, Run.probe),
-            "choose": partial(parameters_of, Run.choose),
             **{k: partial(_parameters_of_step, k) for k in _usable_steps(data, of_study=False)},
         }
         for kind, find_allowed in asking.items():
@@ -623,7 +621,7 @@ def _run_steps(
 
 
 # Steps about the runs that they name.
-_STEPS_OF_LISTED_RUNS = ("probe", "choose", "evidence", "export")
+_STEPS_OF_LISTED_RUNS = ("probe", "evidence", "export")
 
 
 def _steps_of_listed_runs(data: Mapping[str, Any]) -> tuple[str, ...]:
@@ -649,7 +647,7 @@ def _entry_options(
     if not fits_annotation(runs, Names):
         raise DataError(f"{path}: `runs` of [[{kind}]] must be {describe_annotation(Names)}")
     check_entry(path, f"[[{kind}]]", options, {**EXTRA_OPTIONS.get(kind, {}), **allowed})
-    needs_model = kind in ("probe", "choose") or (kind in STEPS and _needed_model(kind))
+    needs_model = kind == "probe" or (kind in STEPS and _needed_model(kind))
     if needs_model and not as_names(options.get("model") or options.get("models") or ()):
         raise DataError(f'{path}: each [[{kind}]] needs a `model`, such as "{SAME_MODEL}"')
     return resolve_paths(path, options, kind), run.run in as_names(runs)
@@ -832,9 +830,6 @@ _ACTIONS: dict[str, Callable[[Study, Step], object]] = {
         study, step, lambda run: run.measure(**step.options)
     ),
     "probe": lambda study, step: _for_each_run(study, step, lambda run: run.probe(**step.options)),
-    "choose": lambda study, step: _for_each_run(
-        study, step, lambda run: run.choose(**step.options)
-    ),
     "evidence": _evidence,
     "compare": _run_compare,
     "query": _run_query,
@@ -885,7 +880,4 @@ def _has_probes(run: StoredRun, step: Step) -> bool:
 _DONE_CHECKS: dict[str, Callable[[StoredRun, Step], bool]] = {
     "measure": lambda run, step: bool(run.group_scores()),
     "probe": _has_probes,
-    "choose": lambda run, step: (
-        step.options["model"] in [choosing.model.name for choosing in run.choice_runs()]
-    ),
 }

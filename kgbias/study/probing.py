@@ -1,7 +1,6 @@
-"""What models make of a run's statements: probes and choices, compared with what was said."""
+"""What models make of a run's statements: probes, compared with what was said."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
@@ -11,32 +10,22 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
-from kgbias.models.base import Completer, PromptForm
-from kgbias.models.budget import split_budget
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import (
-    BudgetOptions,
-    ModelOptions,
     Names,
     PathLike,
     SelectionOptions,
     UnusedParameter,
     as_names,
-    check_options,
 )
 from kgbias.study.context import Context, RunPart
 from kgbias.study.opening import (
     OPENING_OPTIONS,
     ScorerOptions,
-    as_completer,
     as_models,
     iter_scorers,
-    open_completer,
     open_spread_scorer,
     output_paths,
-    spec_of,
-    split_model_options,
-    split_prices,
 )
 
 if TYPE_CHECKING:
@@ -46,27 +35,7 @@ if TYPE_CHECKING:
     from kgbias.evidence.stereotype_tables import Stereotype
     from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe import RunProbes
-    from kgbias.probe.choice import ChoiceConfig, ChoicePrice, RunChoices
-    from kgbias.probe.choice.ask import ChoicePart
     from kgbias.study.opening import Model, Models
-
-
-class ChoiceOptions(SelectionOptions, ModelOptions, total=False):
-    """What to ask about, and how; see `Run.choose`."""
-
-    category: Names
-    sample: int | None
-    options: int | None
-    samples: int | None
-    temperature: float | None
-    form: PromptForm | None
-    prompts: str | Path | None
-    indicators: str | Path | None
-    seed: int | None
-
-
-class ChoiceSpending(ChoiceOptions, BudgetOptions, total=False):
-    """The same, and what the call may spend."""
 
 
 class BeliefOptions(TypedDict, total=False):
@@ -187,64 +156,6 @@ class RunProbing(RunPart):
                 )
             ]
 
-    def choose(self, model: str | Completer, **options: Unpack[ChoiceSpending]) -> "RunChoices":
-        """Ask a model which group each statement is about: probing by forced choice, for models
-        that give no probabilities. Each question offers groups of the category, in balanced orders;
-        how often a group is chosen, against its base rate, is written on CHOSEN edges.
-
-        Repeat the call to continue where it stopped; nothing that was answered is asked again.
-
-        Args:
-            model: a spec, or a model opened by `kgbias.open_model`.
-            options: what this call may spend (`max_requests`, `max_tokens`, `max_cost` ...; see
-                `Study.crawl`); how to open a spec (`device`, `dtype` and `batch_size` for a local
-                model, `base_url`, `concurrency` and `timeout` for a server); what to ask about: the
-                statements that count (`arm`, `min_acceptability`, `exclude_echoes`), of one or more
-                categories (`category`), at most `sample` of each, drawn at random; and how: at most
-                this many `options` in a question (4), each group offered at least `samples` times
-                per statement (24), at a `temperature` (1), in the `form` "chat" (a server's
-                default, if it takes messages) or "completion" (a local model's), with your own
-                question in a folder of `prompts`, and `seed` for the orders and answers. A group
-                with five or more names is offered by each in turn and tested over them, one with
-                fewer only by its own name; `indicators` is a file of names of groups.
-
-        Raises:
-            UsageError: an unknown category, or a number out of range.
-            DataError: the run has no category with statements of two groups.
-            ModelError: the model cannot be loaded or reached.
-            Interrupted: on Ctrl-C or when a budget is spent; answers so far are kept.
-        """
-        from kgbias.graph.answers import LoggedModel
-        from kgbias.models.server import ServerModel
-        from kgbias.probe.choice import choose, first_questions
-
-        opening, call_options = split_model_options(check_options(options, ChoiceSpending))
-        model = as_completer(model, None)
-        budget, asking = split_budget(call_options, spec := spec_of(model, opening))
-        given_form = asking.get("form")
-        parts, config = _plan_questions(self.stored, spec, asking)
-        with (
-            self._context.working() as progress,
-            open_completer(model, opening, progress) as completer,
-        ):
-            if given_form is None and isinstance(completer, ServerModel):
-                asker = LoggedModel(completer, self.stored.store, progress)
-                form = asker.find_form(first_questions(parts[0], config), config.form)
-                config = replace(config, form=form)
-            return choose(self.stored, completer, parts, config, budget=budget, progress=progress)
-
-    def price_choices(self, model: str, **options: Unpack[ChoiceSpending]) -> "ChoicePrice":
-        """What `choose` would ask with these parameters. Asks nothing and opens no model.
-
-        Args:
-            model: the spec of the model.
-            options: as for `choose`.
-        """
-        from kgbias.probe.choice import choice_price
-
-        prices, asking = split_prices(check_options(options, ChoiceSpending), model)
-        return choice_price(*_plan_questions(self.stored, model, asking), prices)
-
     @overload
     def evidence(
         self,
@@ -288,8 +199,8 @@ class RunProbing(RunPart):
         """What was said, what a model finds probable and what its vectors hold, in one row for each
         triple that counts, with a verdict: "said and believed", "only said", "believed but never
         said" or "refused but believed". The last two are for statements made of other groups. If a
-        model was made to choose (`choose`), its choices have their own columns; so has what the
-        crawled model's stories in the store say of the same group
+        model was made to choose (`kgbias.methods.choice`), its choices have their own columns; so
+        has what the crawled model's stories in the store say of the same group
         (`kgbias.evidence.story_evidence`), and, once the run was held against recorded stereotypes
         (`match_stereotypes`), each statement's mark.
 
@@ -453,40 +364,6 @@ def _price_evidence(
     of_groups, embedded = count_run_texts(run)
     probing = price_plans(plans, carriers)
     return EvidencePrice(**probing, texts_of_groups=of_groups, embedded=embedded)
-
-
-def _plan_questions(
-    run: StoredRun, spec: str, options: dict[str, Any]
-) -> "tuple[list[ChoicePart], ChoiceConfig]":
-    """The parts and the configuration for these options."""
-    from kgbias.evidence.indicators import read_indicators
-    from kgbias.evidence.names import MIN_NAMES, group_names
-    from kgbias.models.kinds import form_for
-    from kgbias.models.spec import KINDS, is_on_server
-    from kgbias.probe.choice import configure_choice, plan_choices
-
-    criteria = Selection(
-        **{name: options.pop(name) for name in SelectionOptions.__annotations__ if name in options}
-    )
-    category, sample = as_names(options.pop("category", ())), options.pop("sample", None)
-    declared = options.pop("indicators", None)
-    indicators = read_indicators(Path(declared) if declared else None)
-    all_names = {g.id: group_names(g, indicators) for g in run.groups}
-    names = {id: own for id, own in all_names.items() if len(own) >= MIN_NAMES}
-    # An open model may have any name, which is no spec.
-    is_served = spec.partition(":")[0] in KINDS and is_on_server(spec)
-    default_form: PromptForm = "chat" if is_served else "completion"
-    form = form_for(spec, options.pop("form", None))
-    config = configure_choice(run, form=form or default_form, **options)
-    parts = plan_choices(
-        run,
-        categories=category,
-        sample=sample,
-        selection=criteria,
-        names=names,
-        seed=config.seed,
-    )
-    return parts, config
 
 
 def _probe_recorded(

@@ -242,15 +242,6 @@ class RunContents(RunPart):
         """
         return records.probe_rows(self.stored, model)
 
-    def choices(self, model: str | None = None) -> Rows[records.ChoiceRow]:
-        """The forced choices in the store: a row for each statement and group, under one model or
-        under each that `choose` asked.
-
-        Frame columns: model, category, group, predicate, object, said, names, answered, chosen,
-        verdict, share with low and high, base, lift with lift_low and lift_high, p_value.
-        """
-        return records.choice_rows(self.stored, model)
-
     def topics(self) -> Rows[records.TopicRow]:
         """The topics that `measure(topics=True)` found, by category and number.
 

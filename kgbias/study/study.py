@@ -111,6 +111,7 @@ def plugins() -> Rows[Plugin]:
     from kgbias.report.parts import REPORT_PARTS
     from kgbias.study.kinds import RUN_KINDS
     from kgbias.study.steps import STEPS
+    from kgbias.study.substitutes import SUBSTITUTES
 
     tables: tuple[PluginTable[Any], ...] = (
         MEASURES,
@@ -122,6 +123,7 @@ def plugins() -> Rows[Plugin]:
         CALIBRATION_ROWS,
         RUN_KINDS,
         STEPS,
+        SUBSTITUTES,
     )
     rows = [plugin for table in tables for plugin in table.list_plugins()]
     return Rows(rows, Plugin)
@@ -590,6 +592,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             MAX_CHOICES,
             AuditPrice,
             describe_few_names,
+            has_substitute,
             seconds_per_stored_probe,
         )
 
@@ -598,7 +601,8 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         groups = config.groups
         names = tuple(group.name for group in groups)
         limited = any(options.get(n) for n in ("max_requests", "max_tokens", "max_cost"))
-        choices = MAX_CHOICES if is_on_server(model) and not limited else 0
+        asks_instead = is_on_server(model) and not limited and has_substitute()
+        choices = MAX_CHOICES if asks_instead else 0
         if not KINDS[parse_spec(model).kind].scorer:
             return AuditPrice(answers, 0, None, choices, names)
         settings, _ = split_probe_settings(asking)

@@ -264,7 +264,7 @@ def test_limits_leave_no_room_for_choices(tmp_path: Path, monkeypatch: pytest.Mo
         asked: Any = {"base_url": server.url, "category": "gender", "samples": 1, "iterations": 0}
         assert study.map("openai:m", **asked, dry_run=True).choices > 0
         found = study.map("openai:m", folder=tmp_path, max_requests=1000, **asked)
-    assert "run.choose('openai:m') has it choose" in found.left_out
+    assert "choice.choose(run, 'openai:m') has it choose" in found.left_out
 
 
 @pytest.mark.slow

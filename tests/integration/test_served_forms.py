@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 import kgbias
-from kgbias.methods import pairs, stories
+from kgbias.methods import choice, pairs, stories
 from kgbias.methods import profiles as profile_calls
 from tests.conftest import require_modules
 from tests.fault_server import Fault, FaultServer
@@ -46,7 +46,7 @@ def test_the_form_is_found_out_wherever_a_model_writes(takes: str, tmp_path: Pat
                 pairs.ask_pairs(study, "openai:m", category="gender", request="pay", **few),
                 profile_calls.write_profiles(study, "openai:m", group="Arab women", limit=1, **few),
             ]
-            runs[0].choose("openai:m", sample=1, **few)
+            choice.choose(runs[0], "openai:m", sample=1, **few)
             return runs
 
         crawl, *others, profiles = asks()

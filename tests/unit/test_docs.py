@@ -411,7 +411,7 @@ def test_the_page_names_every_exhibit() -> None:
 
 
 def test_every_exhibit_of_a_run_has_a_section() -> None:
-    own = ("exhibits", "beliefs", "choices", "evidence", "refusals", "said_more", "stereotypes")
+    own = ("exhibits", "beliefs", "evidence", "refusals", "said_more", "stereotypes")
     kinds = tuple(kind for _, _, kinds in _SECTIONS.values() for kind in kinds)
     made = _exhibit_keys(*(f"kgbias/report/{name}.py" for name in own))
     apart = {"pair", "agreement"}  # beside the findings; in the first section

@@ -14,6 +14,7 @@ from kgbias.compare.families import summarise_family
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
+from kgbias.methods.choice.report_part import find_choices
 from kgbias.models.base import ModelInfo
 from kgbias.report.findings import (
     MAX_FINDINGS,
@@ -22,7 +23,6 @@ from kgbias.report.findings import (
     Finding,
     FindingKind,
     _belief_kind,
-    _choice_kind,
     _undetected_note,
     build_screen,
     combine_kinds,
@@ -260,7 +260,7 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
             choices=[(SimpleNamespace(model=ModelInfo("m")), edges)],
             counted=SimpleNamespace(including_unacceptable=said),
         )
-        return _choice_kind(cast(RunData, data), "")
+        return find_choices(cast(RunData, data), "")
 
     found = kind_of(0.001, "chosen more")
     assert found is not None and found.p_value == 0.002

@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -21,7 +22,9 @@ from kgbias.io.plugins import PluginTable
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.spec import KINDS, list_forms, parse_spec
 from kgbias.packs import crawl_packs, load_pack, pack_names
+from kgbias.study import pipeline
 from kgbias.study.steps import STEPS
+from kgbias.study.substitutes import SUBSTITUTES, Substitute
 
 ROOT = Path(__file__).parent.parent.parent
 SOUND = """
@@ -292,3 +295,21 @@ def test_a_step_of_a_study_calls_a_function_on_each_run(
     file.write_text("[[imports]]\npath = 'said.csv'\n[[count]]\nleast = 'one'\n")
     with pytest.raises(DataError, match=r"'least' of \[\[count\]\] must be"):
         kgbias.read_plan(file)
+
+
+def test_a_map_says_what_it_would_ask_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the folder of the method is missing, and where there is no such method."""
+    run: Any = SimpleNamespace(name="said")
+    assert pipeline.has_substitute() and list(SUBSTITUTES) == ["choice"]
+    monkeypatch.setattr(
+        "kgbias.io.plugins._is_folder_present", lambda folder: "choice" not in folder
+    )
+    without = PluginTable("substitute", Substitute, {}, path_fields=("ask", "fewest"))
+    monkeypatch.setattr(pipeline, "SUBSTITUTES", without)
+    line = pipeline._ask_instead(run, "openai:m", "it gives none", {})
+    assert line.startswith("what openai:m believes is left out (it gives none); ")
+    assert line.endswith("the folder kgbias/methods/choice is missing")
+    assert not pipeline.has_substitute()
+    without.__dict__["_entry_points"] = {}
+    line = pipeline._ask_instead(run, "openai:m", "it gives none", {})
+    assert line == "what openai:m believes is left out (it gives none)"

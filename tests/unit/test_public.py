@@ -108,8 +108,6 @@ RUN = set(
     ask_in_cypher
     beliefs
     categories
-    choices
-    choose
     config
     cost
     counted_statements
@@ -132,7 +130,6 @@ RUN = set(
     merge
     model
     name
-    price_choices
     probe
     probe_models
     probes

@@ -25,8 +25,8 @@ from kgbias.graph.types import ChosenEdge
 from kgbias.methods.benchmarks.board import Board, build_board
 from kgbias.methods.benchmarks.command import _print_board
 from kgbias.methods.benchmarks.page import render_benchmark
+from kgbias.methods.choice.result import ChoiceShares
 from kgbias.methods.profiles.words import word_shifts
-from kgbias.probe.choice.result import ChoiceShares
 from kgbias.report.beliefs import draw_score_panels
 from kgbias.report.multi_run import draw_forest, draw_rank_lines
 from kgbias.report.side_by_side import draw_panels

@@ -6,7 +6,7 @@ import pytest
 
 from kgbias.compare.two_sample import mean_difference
 from kgbias.measure.topics.shares import relative_entropies
-from kgbias.probe.choice.result import share_over_statements
+from kgbias.methods.choice.result import share_over_statements
 from kgbias.stats.designs import Design
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import (

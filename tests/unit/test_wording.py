@@ -26,7 +26,7 @@ APART = (
     "methods/attribution/word_maps.py",
     "methods/benchmarks/records.py",
 )
-APART_IN_METHODS = ("command.py", "report_part.py")
+APART_IN_METHODS = ("command.py", "entries.py", "report_part.py")
 FLAG = re.compile(r"(?<![\w-])--[a-z][a-z-]+\b")
 OTHERS = re.compile(r"\bneo4j-admin |\bpip install ")  # whose options these are
 COMMAND = re.compile(r"\bkgbias (?:--set )?([a-z]+)\b")

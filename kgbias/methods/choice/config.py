@@ -96,7 +96,7 @@ class ChoiceConfig:
 
     def rounds(self, groups: int) -> tuple[int, int]:
         """For a category of this many groups, how many a question offers, and the number of rounds
-        of questions (`kgbias.probe.choice.ask`)."""
+        of questions (`kgbias.methods.choice.ask`)."""
         offered = min(self.options, groups)
         return offered, -(-self.samples // offered)
 

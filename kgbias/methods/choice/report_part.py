@@ -1,5 +1,6 @@
-"""Exhibits of forced choices: how often a model takes a statement to be about each group, and the
-statements that it takes to be about one group more than others."""
+"""Forced choices in the report: how often a model takes a statement to be about each group, and the
+statements that it takes to be about one group more than others; the strongest of these on the first
+screen."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -7,12 +8,16 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from markupsafe import Markup
 
-from kgbias.graph.types import ChosenEdge, node_id, triple_id
+from kgbias.graph.types import ChosenEdge, Group, TripleView, node_id, triple_id
 from kgbias.io.columns import Column
 from kgbias.io.text import format_p_value
-from kgbias.probe.choice.result import share_over_statements
+from kgbias.methods.choice.result import share_over_statements
 from kgbias.report.figures import draw_share_bars
+from kgbias.report.finding_kinds import Finding, FindingKind
+from kgbias.report.findings import bold_figure, p_value_words, relative_size, small_interval
+from kgbias.report.parts import ReportPart, SectionOfExhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import (
     COUNT_COLUMN,
@@ -224,3 +229,102 @@ def _percent_words(estimate: Estimate) -> list[str]:
         [f"[{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"] if estimate.is_shown else []
     )
     return [f"{100 * estimate.value:.0f}%", *interval_text]
+
+
+def find_choices(data: RunData, explorer: str) -> FindingKind | None:
+    """Statements for which a model that was made to choose chose a group more often."""
+    own_choices = [c for c in data.choices if c[0].model.id == data.run.model.id]
+    if not own_choices:
+        return None
+    choosing, edges = own_choices[0]
+    tested_edges = [edge for edge in edges if edge.q_value is not None]
+    if not tested_edges:
+        return None
+    groups = {g.id: g for g in data.run.groups}
+    texts = {
+        (node_id("predicate", t.predicate), node_id("object", t.object)): t
+        for t in data.counted.including_unacceptable
+    }
+    # Each q is corrected over the statements; here over the groups too.
+    family_p = min(
+        1.0,
+        min(edge.q_value or 0.0 for edge in tested_edges)
+        * len({edge.group_id for edge in tested_edges}),
+    )
+    strongest: dict[str, ChosenEdge] = {}
+    for edge in sorted(
+        tested_edges, key=lambda edge: (edge.q_value or 0.0, -(edge.lift or 0.0), edge.statement_id)
+    ):
+        if (
+            edge.is_chosen_more
+            and edge.group_id in groups
+            and (edge.predicate_id, edge.object_id) in texts
+        ):
+            strongest.setdefault(edge.group_id, edge)
+    model = choosing.model.title
+    findings = [
+        _choice_finding(
+            edge, groups[edge.group_id], texts[edge.predicate_id, edge.object_id], model
+        )
+        for edge in strongest.values()
+    ]
+    not_shown = f"statements for which {model}, made to choose, names one group more often"
+    remark = (
+        "A choice is between the groups that a question offers. It is not what the model believes "
+        "of a group by itself."
+    )
+    looked_at = "which of them it names for a statement when it has to choose one"
+    return FindingKind(family_p, findings, not_shown, remark=remark, examined=looked_at)
+
+
+def _choice_finding(edge: ChosenEdge, group: Group, triple: TripleView, model: str) -> Finding:
+    low, high = (math.nan if end is None else end for end in (edge.low, edge.high))
+    share = Estimate(edge.share or 0.0, low, high, edge.answered)
+    base = (
+        "That is more often than for other statements."
+        if edge.base is None
+        else f"Over all statements, it is {100 * edge.base:.0f}%."
+    )
+    names = (
+        f"{edge.names} names, over which this is tested"
+        if edge.names > 1
+        else "one name, and another name could be chosen differently"
+    )
+    return Finding(
+        "What it chooses",
+        Markup(
+            "Asked which group “{}” is about, {} chose <b>{}</b> in {}% of {} answers to questions "
+            "that offered this group {}. {}"
+        ).format(
+            f"{triple.predicate} {triple.object}"[:200],
+            model,
+            group.name,
+            bold_figure(100 * share.value, ".0f"),
+            edge.answered,
+            small_interval(share, 100, ".0f"),
+            base,
+        ),
+        f"The group was offered under {names}: {p_value_words(edge.q_value or 0.0)}, corrected "
+        "(Benjamini and Hochberg) for the statements.",
+        "",
+        (),
+        edge.q_value or 0.0,
+        relative_size(share),
+        group.category,
+    )
+
+
+REPORT_PART = ReportPart(
+    of_category=choice_exhibits,
+    find_kind=find_choices,
+    sections=(
+        SectionOfExhibits(
+            "choices",
+            "Made to choose",
+            "Which group a model takes a statement to be about when it has to choose among groups. "
+            "This is a different kind of evidence from a probability, and no verdict rests on it.",
+            ("choices",),
+            after="probes",
+        ),
+    ),
+)

@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 
 from kgbias.graph.types import CHOSEN_MORE, CHOSEN_OF_NAME, ChoiceRun, Group, GroupName
 from kgbias.io.rows import Result, Rows
+from kgbias.methods.choice.config import FAILED
 from kgbias.models.budget import Usage
 from kgbias.models.score.base import Array, Counts
 from kgbias.probe.belief import BELIEVED, BeliefFloor, BeliefTest, NameDesign, deal_names
-from kgbias.probe.choice.config import FAILED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import (

@@ -24,17 +24,18 @@ from kgbias.explore.origins import read_origin
 from kgbias.graph.selection import Selection
 from kgbias.graph.types import CHOSEN_MORE, CHOSEN_OF_NAME, Group, GroupName, Triple
 from kgbias.io.progress import SilentProgress
-from kgbias.models.base import Completion, Request
-from kgbias.models.budget import Prices
-from kgbias.probe.choice.ask import order_questions
-from kgbias.probe.choice.config import read_choice
-from kgbias.probe.choice.result import (
+from kgbias.methods import choice
+from kgbias.methods.choice.ask import order_questions
+from kgbias.methods.choice.config import read_choice
+from kgbias.methods.choice.report_part import choice_exhibits as exhibits_of_choices
+from kgbias.methods.choice.result import (
     ChoiceShares,
     fisher_p_values,
     share_lifts,
     share_over_statements,
 )
-from kgbias.report.choices import choice_exhibits as exhibits_of_choices
+from kgbias.models.base import Completion, Request
+from kgbias.models.budget import Prices
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
 from tests.report_data import shown_rows
@@ -228,30 +229,30 @@ def study(tmp_path: Path) -> kgbias.Study:
 
 def test_the_page_and_the_server_show_a_choice(study: kgbias.Study) -> None:
     run, model = study.run(), ScriptedModel(chooser)
-    run.choose(model, samples=6)
+    choice.choose(run, model, samples=6)
     found = statements.read_statement_table([run.stored], Selection(), SilentProgress())
     (asked,) = explorer.describe_choice_models(found)
     assert (asked["run"], asked["model"], len(asked["base"])) == ("said", "scripted", 3)
     page = zlib.decompress(explorer.build_block(found).compress())
     told = {}
     for row in range(found.rows):
-        (choice,) = read_origin(found, row)["choices"]
-        assert json.dumps([choice]).encode() in page
-        assert (choice["category"], choice["options"]) == ("peoples", 3)
-        told[run.triples()[row].id] = choice
-    choice = told[Triple("Elves", "fear", "war").id]
-    first = choice["rows"][0]
+        (shown,) = read_origin(found, row)["choices"]
+        assert json.dumps([shown]).encode() in page
+        assert (shown["category"], shown["options"]) == ("peoples", 3)
+        told[run.triples()[row].id] = shown
+    shown = told[Triple("Elves", "fear", "war").id]
+    first = shown["rows"][0]
     assert found.groups.texts[first["group"]] == "Elves" and first["share"] == 1.0
     assert sum(count for _, count in first["answers"]) == 4
     assert {text for text, _ in first["answers"]} <= set("ABC")
-    assert choice["unread"] == [["I'm sorry, but no", 2]]
+    assert shown["unread"] == [["I'm sorry, but no", 2]]
     assert read_origin(found, 0, start=1)["choices"] == []
 
 
 def test_choices_are_exhibits(study: kgbias.Study) -> None:
     run, model = study.run(), ScriptedModel(chooser)
     assert not list(exhibits_of_choices(RunData(run.stored), "peoples", "01"))
-    run.choose(model, samples=6)
+    choice.choose(run, model, samples=6)
     data = RunData(run.stored)
     shares, *statements = exhibits_of_choices(data, "peoples", "01")
     rows = {row[0]: row for row in shown_rows(shares.table)}
@@ -274,7 +275,7 @@ def test_choices_are_exhibits(study: kgbias.Study) -> None:
 
 def test_a_run_is_asked_about(study: kgbias.Study) -> None:
     run, model = study.run(), ScriptedModel(chooser)
-    found = run.choose(model, samples=6)
+    found = choice.choose(run, model, samples=6)
     (part,) = found.categories
     assert found.outcomes == {"read": 4 * 6 - 4, "refused": 4}
     assert part.options == 3 and part.own_share.value == 1.0 and part.expected_own_share < 0.5
@@ -283,7 +284,7 @@ def test_a_run_is_asked_about(study: kgbias.Study) -> None:
     assert rows["Elves", "fear", "war"]["share"] == 1.0
     assert rows["Elves", "fear", "war"]["answered"] == 4
     assert rows["Dwarves", "dig", "gold"]["lift"] > 1
-    stored = {(r.group, r.predicate, r.object): r for r in run.choices("scripted")}
+    stored = {(r.group, r.predicate, r.object): r for r in choice.list_choices(run, "scripted")}
     assert {k: (r.share, r.lift, r.answered) for k, r in stored.items()} == {
         k: (r["share"], r["lift"], r["answered"]) for k, r in rows.items()
     }
@@ -294,7 +295,7 @@ def test_a_run_is_asked_about(study: kgbias.Study) -> None:
     # Each answer is found by its key, and the same call asks nothing again.
     keys = {k for e in run.stored.choices(choosing.id) for k in (*e.answers, *e.others)}
     assert len(keys) == 24 == len(run.stored.store.answers(sorted(keys)))
-    again = run.choose(model, samples=6)
+    again = choice.choose(run, model, samples=6)
     assert (again.asked_count, again.cached_count) == (0, 24) and again.categories[
         0
     ].rows() == part.rows()
@@ -321,7 +322,7 @@ def test_groups_are_offered_by_their_names_in_turn(tmp_path: Path) -> None:
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.import_file(tmp_path / "said.csv", name="said")
         model = ScriptedModel(says_women, name="other")
-        found = run.choose(model)
+        found = choice.choose(run, model)
         offered = Counter(
             name.lower() for r in model.requests for _, name in OFFERED.findall(str(r.prompt))
         )
@@ -336,12 +337,12 @@ def test_groups_are_offered_by_their_names_in_turn(tmp_path: Path) -> None:
 
 def test_it_goes_on_where_it_stopped(study: kgbias.Study) -> None:
     run = study.run()
-    whole = run.choose(ScriptedModel(chooser, name="other"), samples=3)
+    whole = choice.choose(run, ScriptedModel(chooser, name="other"), samples=3)
     model = ScriptedModel(chooser)
     with pytest.raises(Interrupted, match="10 answers that came are kept"):
-        run.choose(model, samples=3, max_requests=10)
-    assert not list(run.choices("scripted"))
-    found = run.choose(model, samples=3)
+        choice.choose(run, model, samples=3, max_requests=10)
+    assert not list(choice.list_choices(run, "scripted"))
+    found = choice.choose(run, model, samples=3)
     assert (found.asked_count, found.cached_count) == (2, 10)
     assert found.categories[0].rows() == whole.categories[0].rows()
 
@@ -354,32 +355,34 @@ def test_what_failed_is_asked_again(study: kgbias.Study) -> None:
         return Completion("", "error", error="no") if failed else chooser(request)
 
     model = ScriptedModel(failing)
-    first = run.choose(model, samples=3)
+    first = choice.choose(run, model, samples=3)
     assert 0 < first.failed_share < 1
-    (row, *_) = run.choices()
+    (row, *_) = choice.list_choices(run)
     assert row.answered <= 3
-    assert run.choose(model, samples=3).failed_share == 0
+    assert choice.choose(run, model, samples=3).failed_share == 0
     with pytest.raises(ModelError, match="none of the questions"):
-        run.choose(ScriptedModel(lambda _: Completion("", "error", error="no"), name="dead"))
+        choice.choose(
+            run, ScriptedModel(lambda _: Completion("", "error", error="no"), name="dead")
+        )
 
 
 def test_many_groups_are_offered_some_at_a_time(study: kgbias.Study) -> None:
     model = ScriptedModel(chooser)
-    found = study.run().choose(model, options=2, samples=4, sample=2, seed=3)
+    found = choice.choose(study.run(), model, options=2, samples=4, sample=2, seed=3)
     assert found.outcomes.total() == 2 * 3 * 2  # statements, groups, rounds
     for request in model.requests:
         assert len(OFFERED.findall(str(request.prompt).replace("\\n", "\n"))) == 2
-    again = study.run().choose(model, options=2, samples=4, sample=2, seed=3)
+    again = choice.choose(study.run(), model, options=2, samples=4, sample=2, seed=3)
     assert again.asked_count == 0
 
 
 def test_a_price_is_what_is_asked(study: kgbias.Study) -> None:
     run, model = study.run(), ScriptedModel(chooser)
-    price = run.price_choices("openai:m", samples=5, price_in=1.0, price_out=2.0)
+    price = choice.choose(run, "openai:m", samples=5, price_in=1.0, price_out=2.0, dry_run=True)
     assert price.requests == 4 * 3 * 2 and price.statements == 4
     assert price.answer_tokens_at_most == price.requests * 32 and price.prices == Prices(1.0, 2.0)
     assert price.cost == price.cost_at_most
-    run.choose(model, samples=5)
+    choice.choose(run, model, samples=5)
     assert len(model.requests) == price.requests
 
 
@@ -396,21 +399,21 @@ def test_a_price_is_what_is_asked(study: kgbias.Study) -> None:
 )
 def test_bad_input_is_one_line(study: kgbias.Study, options: dict[str, object], line: str) -> None:
     with pytest.raises(UsageError, match=re.escape(line)):
-        study.run().choose(ScriptedModel(chooser), **options)  # type: ignore[arg-type]
+        choice.choose(study.run(), ScriptedModel(chooser), **options)  # type: ignore[arg-type]
 
 
 def test_a_run_of_one_group_has_nothing_to_choose(study: kgbias.Study, tmp_path: Path) -> None:
     (tmp_path / "one.csv").write_text("group,predicate,object\nElves,love,songs\n", "utf-8")
     run = study.import_file(tmp_path / "one.csv", name="one")
     with pytest.raises(DataError, match="no category with two groups"):
-        run.choose(ScriptedModel(chooser))
+        choice.choose(run, ScriptedModel(chooser))
 
 
 def test_choices_stand_beside_the_evidence(study: kgbias.Study) -> None:
     run = study.run()
     before = run.evidence()
     assert {(row.chooser, row.chosen.n) for row in before} == {("", 0)}
-    run.choose(ScriptedModel(chooser), samples=6)
+    choice.choose(run, ScriptedModel(chooser), samples=6)
     rows = {(row.group, row.predicate): row for row in run.evidence()}
     assert {row.verdict for row in rows.values()} == {row.verdict for row in before}
     row = rows["Elves", "fear"]
@@ -458,14 +461,14 @@ def test_what_a_server_withholds_is_refused(study: kgbias.Study) -> None:
             return Completion("B", "refused")
         return chooser(request)
 
-    found = study.run().choose(ScriptedModel(withheld), samples=3)
+    found = choice.choose(study.run(), ScriptedModel(withheld), samples=3)
     assert found.outcomes == {"read": 6, "refused": 6}
 
 
 def test_answers_that_name_no_option_are_told_of_early() -> None:
     from collections import Counter
 
-    from kgbias.probe.choice.ask import _unread_note
+    from kgbias.methods.choice.ask import _unread_note
 
     assert _unread_note(Counter(read=30, refused=20)) == ""
     assert _unread_note(Counter(failed=50)) == ""

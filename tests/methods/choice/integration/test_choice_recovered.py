@@ -7,11 +7,12 @@ from typing import Any
 import pytest
 
 import kgbias
+from kgbias.methods import choice
 from tests.conftest import require_modules
 
 require_modules("openai")
 
-ROOT = Path(__file__).parent.parent.parent
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def test_shares_are_those_that_were_drawn(benchmark: Any, tmp_path: Path) -> Non
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.import_file(tmp_path / "world.csv", name="world")
         with benchmark.serve_chooser(truth, preference=3.0) as url:
-            found = run.choose("openai:chooser", base_url=url, samples=16)
+            found = choice.choose(run, "openai:chooser", base_url=url, samples=16)
     truths = [benchmark.true_shares(truth, part) for part in found.categories]
     figures = benchmark.compare_shares(found.categories, truths)
     assert found.outcomes == {"read": found.outcomes.total()}

@@ -4,12 +4,15 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
+from kgbias.evidence.indicators import read_indicators
+from kgbias.evidence.names import MIN_NAMES, group_names
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.store import StoredRun
@@ -17,18 +20,22 @@ from kgbias.graph.types import Answer, ChoiceRun, ChosenEdge, Group, GroupName
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
-from kgbias.models.base import Completer, PromptForm, Request
-from kgbias.models.budget import Budget, Prices, estimate_tokens
-from kgbias.models.score.base import Counts
-from kgbias.probe.choice.config import (
+from kgbias.methods.choice.config import (
     FAILED,
     LETTERS,
     REFUSED,
     UNREADABLE,
     ChoiceConfig,
+    configure_choice,
     read_choice,
 )
-from kgbias.probe.choice.result import CategoryChoices, ChoiceShares, RunChoices
+from kgbias.methods.choice.result import CategoryChoices, ChoiceShares, RunChoices
+from kgbias.models.base import Completer, PromptForm, Request
+from kgbias.models.budget import Budget, Prices, estimate_tokens
+from kgbias.models.kinds import form_for
+from kgbias.models.score.base import Counts
+from kgbias.models.spec import KINDS, is_on_server
+from kgbias.parameters import SelectionOptions, as_names
 from kgbias.probe.result import Statement
 from kgbias.probe.run_probes import collect_statements, count_said, groups_by_category
 from kgbias.stats.estimate import nan_to_none
@@ -395,3 +402,31 @@ def _summary_record(category_choices: Sequence[CategoryChoices]) -> dict[str, ob
     """A summary of the result for the store."""
     record: dict[str, object] = nan_to_none({c.category: c.as_dict() for c in category_choices})
     return {"categories": record}
+
+
+def plan_questions(
+    run: StoredRun, spec: str, options: dict[str, Any]
+) -> tuple[list[ChoicePart], ChoiceConfig]:
+    """The parts and the configuration for these options."""
+    criteria = Selection(
+        **{name: options.pop(name) for name in SelectionOptions.__annotations__ if name in options}
+    )
+    category, sample = as_names(options.pop("category", ())), options.pop("sample", None)
+    declared = options.pop("indicators", None)
+    indicators = read_indicators(Path(declared) if declared else None)
+    all_names = {g.id: group_names(g, indicators) for g in run.groups}
+    names = {id: own for id, own in all_names.items() if len(own) >= MIN_NAMES}
+    # An open model may have any name, which is no spec.
+    is_served = spec.partition(":")[0] in KINDS and is_on_server(spec)
+    default_form: PromptForm = "chat" if is_served else "completion"
+    form = form_for(spec, options.pop("form", None))
+    config = configure_choice(run, form=form or default_form, **options)
+    parts = plan_choices(
+        run,
+        categories=category,
+        sample=sample,
+        selection=criteria,
+        names=names,
+        seed=config.seed,
+    )
+    return parts, config

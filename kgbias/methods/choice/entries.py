@@ -1,0 +1,16 @@
+"""What this method adds to kgbias: its part of `kgbias probe`, its step of a study in a file, and
+what `map` asks of a model that gives no probabilities."""
+
+from kgbias.cli.commands import CommandPart
+from kgbias.study.steps import StudyStep
+from kgbias.study.substitutes import Substitute
+
+CHOICE = CommandPart("kgbias.methods.choice.command:choice")
+STEP = StudyStep("kgbias.methods.choice:choose", is_done="kgbias.methods.choice.rows:is_asked")
+SUBSTITUTE = Substitute(
+    "choose between groups",
+    ask="kgbias.methods.choice.instead:ask_instead",
+    fewest="kgbias.methods.choice.instead:count_fewest",
+    call="choice.choose(run, {model!r})",
+    command="kgbias probe choice {run} --model {model}",
+)

@@ -1,0 +1,45 @@
+"""What `map` asks a model that gives no probabilities, in place of finding what it believes.
+
+A method or another package adds it by an entry point of the group "kgbias.substitutes"; our own
+comes first, and one of them is asked.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from kgbias.io.plugins import PluginTable
+
+
+@dataclass(frozen=True, slots=True)
+class Substitute:
+    """What is asked instead. Its functions are imported when they are called; each is given as
+    "module:function".
+
+    Attributes:
+        does: what it has the model do, as part of a sentence.
+        ask: given a run, the model's spec, how many questions there may be at most, and by name how
+            to open the model and its `form`; keeps what it finds in the store, and returns how the
+            model answered, as the end of a sentence.
+        fewest: the fewest questions that it could ask, given a run and the model's spec.
+        call, command: the same by hand, with {run} and {model}.
+    """
+
+    does: str
+    ask: str
+    fewest: str
+    call: str
+    command: str
+
+
+SUBSTITUTES: PluginTable[Substitute] = PluginTable(
+    "substitute", Substitute, {}, path_fields=("ask", "fewest")
+)
+"""Every substitute, by name."""
+
+
+def import_substitute(name: str, path: str) -> Callable[..., Any]:
+    """A function of a substitute, imported now. Raises PluginError if it is another package's and
+    cannot be imported."""
+    function: Callable[..., Any] = SUBSTITUTES.import_part(name, path)
+    return function
