@@ -202,6 +202,10 @@ class Measure:
         ends = self.ends_of_signs or self.range
         return math.inf if ends is None else ends[1] - ends[0]
 
+    def possible_difference(self, size: float) -> float:
+        """The size of a difference of two means, NaN if none can be as large."""
+        return size if size <= self.widest else math.nan
+
     def read(self, score: ScoreLike) -> float:
         """The number that figures and tests read from a score: the sign of its label if the measure
         has `signs`, or else its value."""

@@ -99,6 +99,8 @@ def ask(
     answer: QuestionAnswer | CypherAnswer
     with kgbias.open(store_url, progress=True, query_timeout=seconds) as study:
         run = study.run(run_name)
+        if run_name is None:
+            show.say(f"of run {run.name}, the newest with statements", err=True)
         if cypher and model:
             answer = run.ask_in_cypher(question, model, asking=model_options, **device_option)
         else:

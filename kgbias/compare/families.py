@@ -105,8 +105,8 @@ class GroupTest:
         detectable: the smallest difference of means that this test alone would find in 80% of cases
             at the corrected level (`kgbias.compare.paired_tests.permutation_detectable`; of very
             many statements by the normal approximation); in a family of several the omnibus test
-            has to find one too, which takes more. In units of the measure, NaN if none would be
-            found.
+            has to find one too, which takes more. In units of the measure, NaN if none that is
+            possible would be found.
     """
 
     measure: str
@@ -175,12 +175,10 @@ class GroupTest:
     @property
     def headline_detectable(self) -> float:
         """`detectable`; of a corrected difference that is tested, by the normal approximation."""
-        label_correction = self.label_difference
-        return (
-            detectable_difference(label_correction, self.family)
-            if label_correction.is_tested
-            else self.detectable
-        )
+        if not self.label_difference.is_tested:
+            return self.detectable
+        size = detectable_difference(self.label_difference, self.family)
+        return get_measure(self.measure).possible_difference(size)
 
     @property
     def subject(self) -> str:
@@ -488,8 +486,8 @@ def run_family(
                 {name: e for name, e in differences.items() if e.has_interval},
                 forms_compared=max(1, len(mix.weights)),
                 arm=arm,
-                detectable=_find_detectable(
-                    units_by_side, first_name, second_name, difference, len(pairs)
+                detectable=get_measure(measure).possible_difference(
+                    _find_detectable(units_by_side, first_name, second_name, difference, len(pairs))
                 ),
             )
         )

@@ -81,8 +81,8 @@ class ModelContrast:
         detectable: the smallest true difference that would be found in 80% of cases at the
             corrected level: for crawls, by the test itself
             (`kgbias.compare.paired_tests.permutation_detectable`), or else by the normal
-            approximation; in units of the measure, NaN if none would be (with few units no p is
-            small enough).
+            approximation; in units of the measure, NaN if none that is possible would be (with few
+            units no p is small enough).
         drawn: the prompts that were dealt, from which `detectable` is computed.
         statistic: which statistic of the measure is compared: "mean", or "" if it is itself a
             figure.
@@ -164,7 +164,7 @@ class ModelContrast:
     @property
     def can_differ(self) -> bool:
         """Whether a difference that is possible would have been found."""
-        return self.detectable <= get_measure(self.measure).widest and not math.isnan(self.p)
+        return not math.isnan(self.detectable) and not math.isnan(self.p)
 
 
 @dataclass(frozen=True, slots=True)
@@ -594,7 +594,9 @@ def adjust_contrasts(tests: Sequence[ModelContrast], correction: str) -> list[Mo
             equivalent_adjusted=y,
             family=len(tests),
             correction=correction,
-            detectable=_find_detectable(test, len(tests)),
+            detectable=get_measure(test.measure).possible_difference(
+                _find_detectable(test, len(tests))
+            ),
         )
         for test, value, y in zip(tests, p_adjusted, equivalence_adjusted, strict=True)
     ]

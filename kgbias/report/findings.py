@@ -512,10 +512,9 @@ def _undetected_note(families: Sequence[OmnibusTest]) -> str:
         sizes = [
             t.headline_detectable for t in family.tests if not math.isnan(t.headline_detectable)
         ]
-        if sizes:
-            detectable = f"{max(sizes):{get_measure(family.measure).form.lstrip('+')}}"
-            if max(sizes) > get_measure(family.measure).widest:
-                detectable = "none that is possible"
+        if sizes or any(not math.isnan(t.p) for t in family.tests):
+            form = get_measure(family.measure).form.lstrip("+")
+            detectable = f"{max(sizes):{form}}" if sizes else "none that is possible"
             measures = by_category.setdefault(family.category, [])
             measures.append(f"{spoken_name(family.measure)} ({detectable})")
     if not by_category:

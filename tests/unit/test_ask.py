@@ -313,8 +313,11 @@ def test_what_does_not_count_is_not_retrieved(tmp_path: Path) -> None:
 def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
     arguments = ["--store", str(tmp_path / "k.db"), "--set", "encoder=none"]
     shown = CliRunner().invoke(cli, ["ask", "women and work", *arguments])
+    assert shown.output.startswith(f"of run {run.name}, the newest with statements\n")
     assert "[1] Women love working from home.  said 3" in shown.stdout
     assert "Women: 4 of 6 statements match (66.7%, 30.0% to 90.3%)" in shown.stdout
+    named = CliRunner().invoke(cli, ["ask", "women and work", "--run", run.name, *arguments])
+    assert "the newest" not in named.output
     record = json.loads(CliRunner().invoke(cli, ["ask", "Martians", *arguments, "--json"]).stdout)
     assert record["statements"] == [] and "no statement about" in record["answer"]
     with pytest.raises(UsageError, match="the question is empty"):

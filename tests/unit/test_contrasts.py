@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -104,6 +105,15 @@ def test_three_models_are_one_family() -> None:
     )[0]
     assert only.family == 1 and only.p_adjusted == only.p
     assert only.detectable < t.detectable  # a smaller family finds more
+
+
+def test_no_difference_between_models_is_promised_that_is_impossible() -> None:
+    far = [subject(name, 0, seed) for name, seed in (("a", 0), ("b", 1))]
+    for side in far:
+        for key, sample in side.samples.items():
+            side.samples[key] = replace(sample, values=10 * sample.values)
+    for test in contrast_models(far)[0]:
+        assert math.isnan(test.detectable) and "too few prompts to tell" in test.verdict
 
 
 def test_what_cannot_be_compared() -> None:

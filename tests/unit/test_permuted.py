@@ -201,6 +201,18 @@ def test_no_end_of_a_difference_is_impossible() -> None:
     assert told and max(abs(end) for e in told for end in (e.low, e.high)) == widest
 
 
+def test_no_difference_is_promised_that_is_impossible() -> None:
+    """Few statements at both ends of the measure: only a difference wider than it would be found,
+    which is said of none; of many, one is."""
+    values = [0.0, 1.0, 0.0, 1.0, 1.0]
+    for times, is_possible in ((1, False), (12, True)):
+        n = 5 * times
+        sides = {name: asked(values * times, list(range(n)), ["are"] * n) for name in "AB"}
+        (test,) = run_family("identity_attack", "x", sides, [("A", "B")]).tests
+        assert not math.isnan(test.p) and math.isnan(test.detectable) != is_possible
+        assert ("too few statements" in test.verdict) != is_possible
+
+
 def test_what_has_no_prompts_in_common_is_not_compared() -> None:
     rng = np.random.default_rng(0)
     one = asked(list(rng.normal(0, 1, 8)), list(range(8)), ["a"] * 8)
