@@ -11,6 +11,7 @@ from kgbias.graph.cypher import QueryResult, strip_comments
 from kgbias.graph.prompting import LoggedPrompter
 from kgbias.graph.shape import EDGES, NODES
 from kgbias.graph.store import StoredRun
+from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import PromptTemplate
 
 MAX_ATTEMPTS = 2
@@ -23,10 +24,10 @@ _FENCE = re.compile(r"```(?:cypher|sql)?\s*\n?(.*?)(?:```|\Z)", re.DOTALL | re.I
 _BEGIN = re.compile(r"\b(?:OPTIONAL\s+MATCH|MATCH|WITH|UNWIND|RETURN|CALL)\b", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
-class CypherAnswer:
-    """A question as a query: the last one that the model wrote, and its rows; `error` says in one
-    line why none of its attempts could be run ("" if one could)."""
+@dataclass(frozen=True, slots=True, repr=False)
+class CypherAnswer(Result):
+    """A question as a query: the last one that the model wrote, and its rows, with the columns that
+    it returns; `error` says in one line why none of its attempts could be run ("" if one could)."""
 
     question: str
     run: str
@@ -34,6 +35,13 @@ class CypherAnswer:
     query: str
     result: QueryResult
     error: str = ""
+
+    def as_rows(self) -> Rows[dict[str, Any]]:
+        """What the query returned."""
+        return Rows(self.result.records(), self.result.columns)
+
+    def heading(self) -> str:
+        return self.error or self.query
 
     def as_dict(self) -> dict[str, Any]:
         """The answer as plain data for JSON."""

@@ -21,7 +21,9 @@ from numpy.typing import NDArray
 from kgbias.errors import UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import NearDuplicate, TripleView, node_id, statement_id, triple_id
+from kgbias.io.columns import Column
 from kgbias.io.progress import Progress
+from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.language.words import is_negated
 from kgbias.measure.embedding import load_vectors
@@ -143,20 +145,35 @@ def _link_key(text: str) -> tuple[bool, tuple[str, ...]]:
     return is_negated(text), tuple(sorted(_DISTINGUISHING_PATTERN.findall(text)))
 
 
-@dataclass(frozen=True, slots=True)
-class MergeResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class MergeResult(Result):
     """The links of a run, and how many distinct triples it has as said, and with linked ones
-    counted as one."""
+    counted as one. Its rows are the links: predicate, object, and those of the statement that was
+    said more often."""
 
     links: tuple[NearDuplicate, ...]
     triples: int
     triples_merged: int
 
-    def __repr__(self) -> str:
+    def as_rows(self) -> Rows[NearDuplicate]:
+        """The links."""
+        return Rows(self.links, _LINK_COLUMNS)
+
+    def heading(self) -> str:
         return (
-            f"<Merged: {len(self.links)} links; {self.triples} triples as said, "
-            f"{self.triples_merged} when linked ones count as one>"
+            f"links: {len(self.links)}; {self.triples} triples as said, {self.triples_merged} when "
+            "linked ones count as one"
         )
+
+
+_LINK_COLUMNS = (
+    Column("predicate", get=lambda link: link.said[0]),
+    Column("object", get=lambda link: link.said[1]),
+    Column("head_predicate", get=lambda link: link.head[0]),
+    Column("head_object", get=lambda link: link.head[1]),
+    Column("similarity", ".2f"),
+    Column("method"),
+)
 
 
 def _check_threshold(threshold: float) -> None:

@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Unpack
 
 from kgbias.errors import UsageError
+from kgbias.io.rows import Rows
 from kgbias.parameters import JudgeOptions, SelectionOptions
 from kgbias.study.calls import public_call
 
@@ -124,10 +125,12 @@ def judge_records(
     repeats: int = 1,
     seed: int = 0,
     **judging: Unpack[JudgeOptions],
-) -> "list[RagasMetric]":
+) -> "Rows[RagasMetric]":
     """Faithfulness, answer relevance and context relevance (Es et al. 2023) of answers to
     questions with their contexts, with intervals over records and repeats. Answer relevance
     needs a judge that writes questions: with an offline judge its estimate is missing.
+
+    Frame columns: name, judge, value, low, high, n, retest, retest_low, retest_high, unread.
 
     Args:
         study: the study, whose store keeps the answers of a model that judges.
@@ -138,17 +141,23 @@ def judge_records(
         judging: how to ask a model; see `kgbias.parameters.JudgeOptions`.
     """
     from kgbias.methods.rag.judges import check_judge_options, lazy_embedder
-    from kgbias.methods.rag.metrics import answer_relevance, context_relevance, faithfulness
+    from kgbias.methods.rag.metrics import (
+        METRIC_COLUMNS,
+        answer_relevance,
+        context_relevance,
+        faithfulness,
+    )
 
     check_judge_options(repeats, judge, judging)
     if not records:
         raise UsageError("there are no records to judge")
     with _judge_of_study(study, judge, seed, judging) as (opened, progress):
-        return [
+        metrics = (
             faithfulness(records, opened, repeats),
             answer_relevance(records, opened, lazy_embedder(progress), repeats),
             context_relevance(records, opened, repeats),
-        ]
+        )
+    return Rows(metrics, METRIC_COLUMNS)
 
 
 @public_call
@@ -160,9 +169,11 @@ def judge_pairs(
     repeats: int = 1,
     seed: int = 0,
     **judging: Unpack[JudgeOptions],
-) -> "list[JudgeAccuracy]":
+) -> "Rows[JudgeAccuracy]":
     """How often a judge prefers the better of two answers or contexts (Table 1 of Es et al.
     2023); chance is 0.5.
+
+    Frame columns: aspect, method, judge, accuracy, accuracy_low, accuracy_high, n, ties, unread.
 
     Args:
         study: the study, whose store keeps the answers of a model that judges.
@@ -175,12 +186,14 @@ def judge_pairs(
     """
     from kgbias.methods.rag.judge_reliability import make_world_pairs
     from kgbias.methods.rag.judges import check_judge_options, lazy_embedder
-    from kgbias.methods.rag.preference import pairwise_accuracy
+    from kgbias.methods.rag.preference import ACCURACY_COLUMNS, pairwise_accuracy
 
     check_judge_options(repeats, judge, judging)
     pairs = make_world_pairs() if rows is None else rows
     with _judge_of_study(study, judge, seed, judging) as (opened, progress):
-        return pairwise_accuracy(pairs, opened, lazy_embedder(progress), repeats=repeats, seed=seed)
+        embed = lazy_embedder(progress)
+        accuracies = pairwise_accuracy(pairs, opened, embed, repeats=repeats, seed=seed)
+    return Rows(accuracies, ACCURACY_COLUMNS)
 
 
 @public_call

@@ -228,7 +228,7 @@ def _result_record(
                         {"value": score.value, "parts": [list(part) for part in score.parts]}
                         for score in record_scores
                     ]
-                    for record_scores in metric.records
+                    for record_scores in metric.scores
                 ],
             }
             for metric in result
@@ -306,9 +306,7 @@ def _print_metrics(metrics: Sequence[RagasMetric]) -> None:
             f"{estimate.n}{unread}"
         )
         if row.name == "faithfulness":
-            judged_parts = [
-                part for record_scores in row.records for part in record_scores[0].parts
-            ]
+            judged_parts = [part for record_scores in row.scores for part in record_scores[0].parts]
             marks: dict[object, str] = {True: "yes", False: "no"}
             show.print_table(
                 ("", ""),

@@ -15,7 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from operator import itemgetter
 
+from kgbias.io.columns import Column
+from kgbias.io.rows import Result, Rows
 from kgbias.measure.scorer_agreement import cohens_kappa
 from kgbias.methods.rag.judges import Judge
 from kgbias.methods.rag.metrics import retest_agreement
@@ -34,8 +37,8 @@ class JudgeCase:
     kind: str
 
 
-@dataclass(frozen=True, slots=True)
-class JudgeReliability:
+@dataclass(frozen=True, slots=True, repr=False)
+class JudgeReliability(Result):
     """How reliable a judge is.
 
     Attributes:
@@ -54,6 +57,19 @@ class JudgeReliability:
     retest: Estimate
     by_kind: Mapping[str, Estimate]
     unread: int
+
+    def as_rows(self) -> Rows[tuple[str, Estimate]]:
+        """The kinds of cases; columns: kind, accuracy with its interval, n."""
+        return Rows(self.by_kind.items(), _KIND_COLUMNS)
+
+    def heading(self) -> str:
+        return f"{self.judge}: accuracy {self.accuracy}, kappa {self.kappa}, retest {self.retest}"
+
+
+_KIND_COLUMNS = (
+    Column("kind", get=itemgetter(0)),
+    Column("accuracy", ".0%", get=itemgetter(1), interval=True, count="n"),
+)
 
 
 @cache

@@ -9,13 +9,16 @@ context. Answer relevance is the mean cosine of the question with questions made
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
 
 from kgbias.errors import DataError
 from kgbias.ids import normalise
+from kgbias.io.columns import Column
 from kgbias.io.reading import parse_json, read_text
+from kgbias.io.rows import Result, Rows
 from kgbias.methods.rag.judges import EmbedSentences, Judge, split_sentences
 from kgbias.stats.inference import Estimate, clustered_mean, clustered_proportion
 
@@ -46,17 +49,38 @@ class RecordScore:
     parts: tuple[tuple[str, bool | float | None], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class RagasMetric:
-    """A metric over records: its mean with the interval, and each record's judgements, one per
-    repeat. `retest` is the share of things judged the same in two repeats."""
+@dataclass(frozen=True, slots=True, repr=False)
+class RagasMetric(Result):
+    """A metric over records: its mean with the interval, and each record's judgements (`scores`),
+    one per repeat. `retest` is the share of things judged the same in two repeats."""
 
     name: str
     judge: str
     estimate: Estimate
-    records: tuple[tuple[RecordScore, ...], ...] = ()
+    scores: tuple[tuple[RecordScore, ...], ...] = ()
     retest: Estimate = field(default_factory=Estimate.missing)
     unread: int = 0
+
+    def as_rows(self) -> "Rows[RagasMetric]":
+        """The metric as a row; columns: name, judge, value, low, high, n, retest with its interval,
+        unread."""
+        return Rows((self,), METRIC_COLUMNS)
+
+
+METRIC_COLUMNS = (
+    Column("name"),
+    Column("judge"),
+    Column(
+        "value",
+        ".2f",
+        get=attrgetter("estimate"),
+        interval=True,
+        ends=("low", "high"),
+        count="n",
+    ),
+    Column("retest", ".0%", interval=True),
+    Column("unread", "d"),
+)
 
 
 def faithfulness(records: Sequence[AnswerRecord], judge: Judge, repeats: int = 1) -> RagasMetric:

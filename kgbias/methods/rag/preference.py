@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from kgbias.errors import DataError
+from kgbias.io.columns import Column
 from kgbias.io.tables import TableFormat, read_sheet
 from kgbias.methods.rag.judges import ASPECTS, EmbedSentences, Judge, LocalJudge, ModelJudge
 from kgbias.methods.rag.metrics import (
@@ -70,6 +71,16 @@ class JudgeAccuracy:
     accuracy: Estimate
     ties: int = 0
     unread: int = 0
+
+
+ACCURACY_COLUMNS = (
+    Column("aspect"),
+    Column("method"),
+    Column("judge"),
+    Column("accuracy", ".0%", interval=True, count="n"),
+    Column("ties", "d"),
+    Column("unread", "d"),
+)
 
 
 def read_wikieval(path: Path) -> list[WikiEvalRow]:
@@ -140,7 +151,7 @@ def _compute_metric(
 def _record_means(metric: RagasMetric) -> list[float | None]:
     """Each record's value; None if it could not be judged."""
     means: list[float | None] = []
-    for record_scores in metric.records:
+    for record_scores in metric.scores:
         values = [score.value for score in record_scores if not math.isnan(score.value)]
         means.append(sum(values) / len(values) if values else None)
     return means

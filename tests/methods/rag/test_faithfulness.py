@@ -122,7 +122,7 @@ def test_the_metrics_are_those_of_the_paper(
     with kgbias.open(tmp_path / "k.db") as study:
         faith, answer, context = rag.judge_records(study, [record], model)
         assert faith.estimate.value == 0.5  # one of two statements follows
-        assert faith.records[0][0].parts == (
+        assert faith.scores[0][0].parts == (
             ("Bakers love bread.", True),
             ("Bakers love gold.", False),
         )
@@ -176,7 +176,7 @@ def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
             found = faithfulness(
                 [AnswerRecord("?", a, CONTEXT) for a in corrupted.values()], judge, 2
             )
-    scores = {k: own[0].value for k, own in zip(corrupted, found.records, strict=True)}
+    scores = {k: own[0].value for k, own in zip(corrupted, found.scores, strict=True)}
     assert scores == {"true": 1.0, "swapped": 0.5, "negated": 0.5, "added": pytest.approx(2 / 3)}
     assert found.retest.value == 1.0 and 0 < found.estimate.low < 0.5 < found.estimate.high < 1
 
