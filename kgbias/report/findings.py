@@ -61,12 +61,12 @@ MAX_GROUPS = 12  # whose statements stand in the place of findings
 
 @dataclass(frozen=True, slots=True)
 class FirstScreen:
-    """The first screen: findings, strongest first; what was looked for and not shown, as a
-    sentence; how many kinds were examined; what is said if there are no findings; and the most
+    """The first screen: findings, strongest first; what was looked for and not shown, kind by
+    kind; how many kinds were examined; what is said if there are no findings; and the most
     frequent statements of each group, which then stand in their place."""
 
     findings: Sequence[Finding] = ()
-    not_shown: str = ""
+    not_shown: Sequence[str] = ()
     kinds: int = 0
     remarks: Sequence[str] = field(default=())
     none: str = NOTHING_SHOWN
@@ -168,7 +168,6 @@ def combine_kinds(kinds: Sequence[FindingKind]) -> FirstScreen:
         missing.append(kind.rest_not_shown if passed else kind.nothing)
         remarks += [kind.remark] if passed and kind.remark else []
     shown_findings.sort(key=lambda f: f.order)
-    not_shown = "; ".join(filter(None, missing))
     looked_at = [kind.examined for kind in kinds if kind.examined]
     nothing_shown = (
         f"No difference between groups was shown {_join_examined(looked_at)}."
@@ -177,7 +176,7 @@ def combine_kinds(kinds: Sequence[FindingKind]) -> FirstScreen:
     )
     return FirstScreen(
         shown_findings[:MAX_FINDINGS],
-        f"Not shown: {not_shown}." if not_shown else "",
+        [f"{text}." for text in missing if text],
         len(kinds),
         tuple(remarks),
         nothing_shown,
@@ -386,8 +385,7 @@ def _content_finding(
         f"By dealing whole {unit} anew, exact: {p_value_words(strongest.q)}, corrected (Benjamini "
         f"and "
         f"Hochberg) for the {_count_features(test.features)} tried about each group. Whether any "
-        f"group of "
-        f"{test.category} differs in any of them: {p_value_words(family_p)}, "
+        f"group{_of_category(test.category)} differs in any of them: {p_value_words(family_p)}, "
         f"{correction_words(categories, 'such question')}. By chance, {chance} would be found on "
         f"average. "
         "What the prompt gave and names of groups do not count."
@@ -478,10 +476,10 @@ def _difference_finding(
     p_own = test.label_difference.p_adjusted if by_labels else test.p_adjusted
     test_note = (
         f"{method}, with one mix of prompts for all groups: "
-        f"{p_value_words(p_own)}, {correction_words(test.family, 'comparison')} in "
-        f"{test.category}. "
-        f"Whether the groups of {test.category} differ at all: {p_value_words(family_p)}, "
-        f"{correction_words(families, 'such question')}.{unit_sentence(test.measure)}"
+        f"{p_value_words(p_own)}, {correction_words(test.family, 'comparison')}. "
+        f"Whether the groups{_of_category(test.category)} differ at all: "
+        f"{p_value_words(family_p)}, {correction_words(families, 'such question')}."
+        f"{unit_sentence(test.measure)}"
     )
     links = [(f"What it says about {test.first}", statements_link(group=test.first, arm=arm.label))]
     if address := explorer_link(
@@ -520,7 +518,8 @@ def _undetected_note(families: Sequence[OmnibusTest]) -> str:
     if not by_category:
         return ""
     parts = "; ".join(
-        f"of {category} in {', '.join(measures)}" for category, measures in by_category.items()
+        f"{_of_category(category)} in {', '.join(measures)}".strip()
+        for category, measures in by_category.items()
     )
     regard = f"; regard: {REGARD_UNIT}" if any(f.measure == "regard" for f in families) else ""
     return (
@@ -546,7 +545,7 @@ def _alone_note(families: Sequence[OmnibusTest]) -> str:
 
 
 def _list_families(families: Iterable[OmnibusTest]) -> str:
-    return ", ".join(f"{spoken_name(f.measure)} ({f.category})" for f in families)
+    return ", ".join(f"{spoken_name(f.measure)}{_of_category(f.category)}" for f in families)
 
 
 REGARD_UNIT = "\N{MINUS SIGN}1 if all statements are negative, 1 if all are positive"
@@ -718,7 +717,7 @@ def _refusal_finding(
     test_note = (
         f"By dealing whole prompts anew, by their first attempts: "
         f"{p_value_words(group_refusals.q)}, corrected "
-        f"for {len(test.groups)} groups. Whether any group of {test.category} differs: "
+        f"for {len(test.groups)} groups. Whether any group{_of_category(test.category)} differs: "
         f"{p_value_words(family_p)}, {correction_words(categories, 'such question')}."
     )
     return Finding(

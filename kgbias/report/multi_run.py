@@ -470,7 +470,7 @@ def multi_run_findings(data: MultiRunData, explorer: str = "") -> FirstScreen:
     undetected = () if difference_findings else _undetected_note(tests)
     return FirstScreen(
         first_screen.findings,
-        "",
+        (),
         first_screen.kinds,
         (counts, *undetected, *_belief_remarks(data), *_shared_remark(data)),
         "No difference between the runs was shown.",

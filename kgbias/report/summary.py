@@ -233,7 +233,8 @@ def _finding_lines(data: RunData, name: str) -> Iterator[str]:
     yield ""
     if screen.not_shown:
         yield from ("## What was not shown, and how large it could be", "")
-        yield from (_escape_markdown(screen.not_shown), "")
+        yield from (f"- {_escape_markdown(line)}" for line in screen.not_shown)
+        yield ""
         yield from _possible_size_lines(data)
     again = [
         f"`kgbias compare {name} --json` (under groups, arms and said_more: each comparison; under "
