@@ -6,7 +6,6 @@ result that knows its JSON (`as_dict`):
 - `probe_run`: the statements of a run's graph, written back to it.
 - `probe_sets`: any groups before any statements (`gather_sets` reads them); for large jobs.
 - `probe_apx`: names x descriptors x templates; `flag_apx` reads a table from elsewhere.
-- `kgbias.probe.choice`: which group a statement is about, for models without log-probabilities.
 - `surprisals`: the surprisal of each token of a text.
 """
 

@@ -14,7 +14,6 @@ from kgbias.compare.families import summarise_family
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
-from kgbias.methods.choice.report_part import find_choices
 from kgbias.models.base import ModelInfo
 from kgbias.report.findings import (
     MAX_FINDINGS,
@@ -227,49 +226,6 @@ def test_a_small_floor_is_not_said_to_be_zero() -> None:
         *["fewer than 0.1"] * 3,
     ]
     assert [format_mean_count(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
-
-
-def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
-    groups = (Group("Elves", "peoples"), Group("Orcs", "peoples"))
-    said = [Triple("Orcs", "love", "mud"), Triple("Elves", "love", "song")]
-
-    def edge(triple: Triple, group: Group, p: float, verdict: str) -> SimpleNamespace:
-        return SimpleNamespace(
-            group_id=group.id,
-            predicate_id=triple.predicate_id,
-            object_id=triple.object_id,
-            statement_id=f"{triple.object}",
-            share=0.9,
-            low=0.7,
-            high=0.97,
-            base=0.5,
-            lift=0.8,
-            q_value=p,
-            names=6,
-            verdict=verdict,
-            answered=20,
-            is_chosen_more=verdict == "chosen more",
-        )
-
-    def kind_of(p: float, verdict: str) -> FindingKind | None:
-        edges = [edge(said[0], groups[1], p, verdict), edge(said[1], groups[0], 0.8, "")]
-        run = SimpleNamespace(model=ModelInfo("m"), groups=groups)
-        data = SimpleNamespace(
-            run=run,
-            choices=[(SimpleNamespace(model=ModelInfo("m")), edges)],
-            counted=SimpleNamespace(including_unacceptable=said),
-        )
-        return find_choices(cast(RunData, data), "")
-
-    found = kind_of(0.001, "chosen more")
-    assert found is not None and found.p_value == 0.002
-    (finding,) = found.findings
-    text = finding.said.striptags()
-    assert "“love mud”" in text and "chose Orcs in 90% of 20 answers" in text
-    assert "Over all statements, it is 50%." in text
-    assert "believe" not in text and "not what the model believes" in found.remark
-    nothing = kind_of(0.4, "")
-    assert nothing is not None and not nothing.findings and nothing.p_value == 0.8
 
 
 def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:

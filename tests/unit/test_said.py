@@ -2,11 +2,7 @@
 that try to make each of them say more than was tested. Those of `compare` and the first screen are
 in test_permuted.py and test_findings.py."""
 
-import io
 import math
-import re
-from collections.abc import Iterator
-from contextlib import redirect_stdout
 from dataclasses import replace
 
 import numpy as np
@@ -15,17 +11,11 @@ import pytest
 from kgbias.cli.compare import _print_group_tests, _print_variance, _print_verdicts
 from kgbias.cli.evidence import _describe_way, _print_groups
 from kgbias.compare.families import GroupTest
-from kgbias.compare.model_contrasts import SIGNIFICANCE_LEVEL, ModelContrast, excludes_zero
-from kgbias.compare.paired_tests import ClusterSample, min_p_value, permutation_p_value
+from kgbias.compare.model_contrasts import ModelContrast
 from kgbias.compare.sofa import compare_sofa
 from kgbias.evidence import ReplicationRate
 from kgbias.evidence.replication import _summarise_retries
 from kgbias.graph.sofa import ProbeSet
-from kgbias.graph.types import ChosenEdge
-from kgbias.methods.benchmarks.board import Board, build_board
-from kgbias.methods.benchmarks.command import _print_board
-from kgbias.methods.benchmarks.page import render_benchmark
-from kgbias.methods.choice.result import ChoiceShares
 from kgbias.methods.profiles.words import word_shifts
 from kgbias.report.beliefs import draw_score_panels
 from kgbias.report.multi_run import draw_forest, draw_rank_lines
@@ -33,71 +23,11 @@ from kgbias.report.side_by_side import draw_panels
 from kgbias.stats.inference import Estimate
 from kgbias.stats.variance import CrossedVariances, VarianceComponents, note_narrow_intervals
 from tests.conftest import require_modules
-from tests.methods.benchmarks.test_board import outcome
 from tests.methods.profiles.test_profiles import profile
 from tests.unit import test_sofa_results as sofa
 from tests.unit.test_sofa_results import probed
 
 require_modules("matplotlib", "scipy")
-
-
-# Benchmarks
-
-
-def boards() -> Iterator[Board]:
-    """Two or three models over few units or many, that differ or do not; then with decisions that
-    contradict each other."""
-    rng = np.random.default_rng(3)
-    for n, share in ((3, 1.0), (9, 0.9), (40, 0.5), (200, 0.8)):
-        values = [rng.choice([0.0, 100.0], n) for _ in range(int(rng.integers(1, 3)))]
-        values.append(np.where(rng.random(n) < share, 100.0, 0.0))
-        found = build_board([outcome(m, list(v)) for m, v in zip("xyz", values, strict=False)])
-        yield found
-        held = Estimate(10.0, -5.0, 25.0, n)
-        wrong = Estimate(-10.0, 5.0, 25.0, n)
-        clear = Estimate(10.0, 5.0, 25.0, n)
-        for difference, p in ((held, 0.001), (wrong, 0.001), (clear, math.nan), (clear, 0.001)):
-            tests = [replace(t, difference=difference, p_adjusted=p) for t in found.tests]
-            yield replace(found, tests=tuple(tests))
-
-
-def test_a_benchmark_says_no_difference_that_was_not_shown(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("kgbias.methods.benchmarks.page._standing_svg", lambda s, number: "")
-    monkeypatch.setattr("kgbias.methods.benchmarks.page._size_plots", lambda board: [])
-    shown = 0
-    for found in boards():
-        with redirect_stdout(io.StringIO()) as out:
-            _print_board(found)
-        page = re.sub(r"\s+", " ", render_benchmark(found))
-        told = [
-            t
-            for t in found.tests
-            if t.p_adjusted <= SIGNIFICANCE_LEVEL and excludes_zero(t.difference)
-        ]
-        shown += len(told)
-        printed = out.getvalue()
-        assert f"{len(told)} of {len(found.tests)} differences" in printed
-        for text in (printed, page):
-            assert len(re.findall(r": [xyz] (?:above|below) [xyz] by", text)) == len(told)
-        assert ("were shown, corrected together" in printed) and "mean metric" not in page
-        assert ("differences was shown." in page) == (not told)
-    assert shown > 5
-
-
-def test_what_few_units_cannot_show_is_not_promised() -> None:
-    """With three units no permutation gives a p of 0.05: no difference would have been found."""
-    low, high = [0.0] * 3, [90.0, 95.0, 100.0]
-    (test,) = build_board([outcome("x", low), outcome("y", high)]).tests
-    assert test.p == min_p_value(3) == 0.25 and math.isnan(test.detectable)
-    assert test.verdict.endswith("too few pairs to tell x from y")
-    (many,) = build_board([outcome("x", low * 9), outcome("y", [50.0, 0, 40] * 9)]).tests
-    assert not math.isnan(many.detectable)
-    rng = np.random.default_rng(0)
-    for n in (1, 4, 14, 15):  # the least p is that of the test itself
-        sides = [ClusterSample(range(n), x, np.ones(n)) for x in (rng.random(n), 5 + rng.random(n))]
-        assert permutation_p_value(sides[0], sides[1]) == pytest.approx(min_p_value(n), rel=0.6)
 
 
 # SoFa
@@ -118,40 +48,6 @@ def test_two_statements_rank_no_model() -> None:
     assert all(math.isnan(p) for m in found.models for p in m.probabilities)
     assert found.as_dict()["models"][0]["probabilities"] == [None, None]
     assert "most biased" not in str(found)
-
-
-# Forced choices
-
-
-def test_a_group_is_chosen_more_often_only_where_test_and_interval_say_so() -> None:
-    rng, told = np.random.default_rng(5), 0
-    for _ in range(20):
-        groups, statements = int(rng.integers(2, 5)), int(rng.integers(2, 9))
-        answered = rng.integers(0, 14, (groups, statements))
-        likely = rng.random((groups, statements)) ** rng.integers(1, 5)
-        found = ChoiceShares.from_counts(rng.binomial(answered, likely), answered)
-        for at in np.ndindex(groups, statements):
-            p, low = float(found.q_values[at]), float(found.lift_low[at])
-            own = ChosenEdge(
-                "p",
-                "o",
-                "g",
-                int(answered[at]),
-                int(answered[at]),
-                int(found.chosen_counts[at]),
-                lift=float(found.lift[at]),
-                lift_low=None if math.isnan(low) else low,
-                q_value=None if math.isnan(p) else p,
-                verdict=str(found.verdicts[at]),
-            )
-            assert own.is_chosen_more == (p <= 0.05 and low > 0)
-            if own.is_chosen_more:
-                told += 1
-                rest = found.chosen_counts[at[0]].sum() - found.chosen_counts[at]
-                others = answered[at[0]].sum() - answered[at]
-                assert found.share[at] > rest / others
-    assert told > 5
-    assert not replace(own, verdict="leaning").is_chosen_more
 
 
 # Words of profiles

@@ -6,7 +6,6 @@ import pytest
 
 from kgbias.compare.two_sample import mean_difference
 from kgbias.measure.topics.shares import relative_entropies
-from kgbias.methods.choice.result import share_over_statements
 from kgbias.stats.designs import Design
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import (
@@ -227,11 +226,3 @@ def test_a_difference_of_labels_that_are_nearly_all_the_same() -> None:
     assert found.low < 0 < found.high
     same = mean_difference(all_positive, all_positive)
     assert same.low < 0 == same.value < same.high
-
-
-def test_shares_over_statements_of_which_few_were_chosen() -> None:
-    """No choice of eight statements: not 0 to 0."""
-    answers = np.full(8, 3)
-    none = share_over_statements(np.zeros(8, dtype=np.int64), answers)
-    assert none.value == 0 and none.low == 0 and 0.08 < none.high < 0.4
-    assert not share_over_statements(np.array([1, 0]), np.array([2, 2])).has_interval

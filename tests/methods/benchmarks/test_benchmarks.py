@@ -356,3 +356,37 @@ def test_the_space_before_a_blank_belongs_to_its_word() -> None:
     parts = _blank_tokens(Spaced(), "He was so ", "an", " odd man.")  # type: ignore[arg-type]
     assert parts == (("He", " was", " so"), (" an",), (" odd", " man", "."))
     assert _blank_tokens(Spaced(), "", "An", " odd man.")[:2] == ((), ("An",))  # type: ignore[arg-type]
+
+
+def test_the_location_in_bbqs_metadata_is_that_of_the_biased_answer(tmp_path: Path) -> None:
+    """So say the authors' scripts: of a non-negative question it is that of the other group."""
+    rows, lines = [], ["category,question_index,example_id,target_loc"]
+    for id, (polarity, location) in enumerate((("neg", 0), ("nonneg", 1))):
+        info = {
+            "ans0": ["A tailor", "tailor"],
+            "ans1": ["A miller", "miller"],
+            "ans2": ["Not known", "unknown"],
+        }
+        rows.append(
+            {
+                "example_id": id,
+                "category": "Trade",
+                "question_index": "1",
+                "context": "Two met.",
+                "question_polarity": polarity,
+                "context_condition": "ambig",
+                "question": "Who?",
+                "answer_info": info,
+                "ans0": "A tailor",
+                "ans1": "A miller",
+                "ans2": "Not known",
+                "label": 2,
+                "additional_metadata": {"stereotyped_groups": ["tailor"]},
+            }
+        )
+        lines.append(f"Trade,1,{id},{location}")
+    (tmp_path / "q.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    (tmp_path / "m.csv").write_text("\n".join(lines))
+    for names in (["q.jsonl"], ["q.jsonl", "m.csv"]):
+        found = read_bbq([tmp_path / name for name in names])._questions
+        assert [q.biased for q in found] == [0, 1]

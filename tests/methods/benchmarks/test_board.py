@@ -1,8 +1,12 @@
 """Several models on benchmarks: ranks, paired tests, agreement, files, and the command."""
 
 import csv
+import io
 import json
 import math
+import re
+from collections.abc import Iterator
+from contextlib import redirect_stdout
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,13 +18,20 @@ from click.testing import CliRunner
 
 import kgbias
 from kgbias.cli import cli
-from kgbias.compare.paired_tests import ClusterSample, permutation_p_value, swap_p_value
+from kgbias.compare.families import SIGNIFICANCE_LEVEL, excludes_zero
+from kgbias.compare.paired_tests import (
+    ClusterSample,
+    min_p_value,
+    permutation_p_value,
+    swap_p_value,
+)
 from kgbias.errors import KgbiasError, StoreError, UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.methods import benchmarks
 from kgbias.methods.benchmarks.base import OVERALL, DomainFigure, FigureInfo
 from kgbias.methods.benchmarks.bbq import BBQ
 from kgbias.methods.benchmarks.board import BenchmarkOutcome, Board, build_board, short_names
+from kgbias.methods.benchmarks.command import _print_board
 from kgbias.methods.benchmarks.crows import CrowsPairs
 from kgbias.methods.benchmarks.page import benchmark_tables, plain_records, render_benchmark
 from kgbias.methods.benchmarks.records import every_eval_record, hub_results, write_tables
@@ -29,6 +40,7 @@ from kgbias.methods.benchmarks.stereoset import StereoSet
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import ProbeGrid, Scores
 from kgbias.models.spec import resolve
+from kgbias.stats.estimate import Estimate
 from kgbias.stats.units import UnitSums, ratio_of_sums
 from tests.conftest import require_modules
 from tests.methods.benchmarks.test_benchmarks import (
@@ -590,3 +602,59 @@ def test_crawls_are_compared() -> None:
     assert found.as_dict()["contrasts"][0]["benchmark"] == "crawl"
     assert all(e.has_interval for e in s.values) and ">all groups<" not in render_benchmark(found)
     assert "low by the run run low" in render_benchmark(found)
+
+
+def boards() -> Iterator[Board]:
+    """Two or three models over few units or many, that differ or do not; then with decisions that
+    contradict each other."""
+    rng = np.random.default_rng(3)
+    for n, share in ((3, 1.0), (9, 0.9), (40, 0.5), (200, 0.8)):
+        values = [rng.choice([0.0, 100.0], n) for _ in range(int(rng.integers(1, 3)))]
+        values.append(np.where(rng.random(n) < share, 100.0, 0.0))
+        found = build_board([outcome(m, list(v)) for m, v in zip("xyz", values, strict=False)])
+        yield found
+        held = Estimate(10.0, -5.0, 25.0, n)
+        wrong = Estimate(-10.0, 5.0, 25.0, n)
+        clear = Estimate(10.0, 5.0, 25.0, n)
+        for difference, p in ((held, 0.001), (wrong, 0.001), (clear, math.nan), (clear, 0.001)):
+            tests = [replace(t, difference=difference, p_adjusted=p) for t in found.tests]
+            yield replace(found, tests=tuple(tests))
+
+
+def test_a_benchmark_says_no_difference_that_was_not_shown(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("kgbias.methods.benchmarks.page._standing_svg", lambda s, number: "")
+    monkeypatch.setattr("kgbias.methods.benchmarks.page._size_plots", lambda board: [])
+    shown = 0
+    for found in boards():
+        with redirect_stdout(io.StringIO()) as out:
+            _print_board(found)
+        page = re.sub(r"\s+", " ", render_benchmark(found))
+        told = [
+            t
+            for t in found.tests
+            if t.p_adjusted <= SIGNIFICANCE_LEVEL and excludes_zero(t.difference)
+        ]
+        shown += len(told)
+        printed = out.getvalue()
+        assert f"{len(told)} of {len(found.tests)} differences" in printed
+        for text in (printed, page):
+            assert len(re.findall(r": [xyz] (?:above|below) [xyz] by", text)) == len(told)
+        assert ("were shown, corrected together" in printed) and "mean metric" not in page
+        assert ("differences was shown." in page) == (not told)
+    assert shown > 5
+
+
+def test_what_few_units_cannot_show_is_not_promised() -> None:
+    """With three units no permutation gives a p of 0.05: no difference would have been found."""
+    low, high = [0.0] * 3, [90.0, 95.0, 100.0]
+    (test,) = build_board([outcome("x", low), outcome("y", high)]).tests
+    assert test.p == min_p_value(3) == 0.25 and math.isnan(test.detectable)
+    assert test.verdict.endswith("too few pairs to tell x from y")
+    (many,) = build_board([outcome("x", low * 9), outcome("y", [50.0, 0, 40] * 9)]).tests
+    assert not math.isnan(many.detectable)
+    rng = np.random.default_rng(0)
+    for n in (1, 4, 14, 15):  # the least p is that of the test itself
+        sides = [ClusterSample(range(n), x, np.ones(n)) for x in (rng.random(n), 5 + rng.random(n))]
+        assert permutation_p_value(sides[0], sides[1]) == pytest.approx(min_p_value(n), rel=0.6)

@@ -5,7 +5,10 @@ import math
 import re
 import zlib
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import numpy as np
 import pytest
@@ -22,20 +25,22 @@ from kgbias.explore import choices as explorer
 from kgbias.explore import statements
 from kgbias.explore.origins import read_origin
 from kgbias.graph.selection import Selection
-from kgbias.graph.types import CHOSEN_MORE, CHOSEN_OF_NAME, Group, GroupName, Triple
+from kgbias.graph.types import CHOSEN_MORE, CHOSEN_OF_NAME, ChosenEdge, Group, GroupName, Triple
 from kgbias.io.progress import SilentProgress
 from kgbias.methods import choice
 from kgbias.methods.choice.ask import order_questions
 from kgbias.methods.choice.config import read_choice
 from kgbias.methods.choice.report_part import choice_exhibits as exhibits_of_choices
+from kgbias.methods.choice.report_part import find_choices
 from kgbias.methods.choice.result import (
     ChoiceShares,
     fisher_p_values,
     share_lifts,
     share_over_statements,
 )
-from kgbias.models.base import Completion, Request
+from kgbias.models.base import Completion, ModelInfo, Request
 from kgbias.models.budget import Prices
+from kgbias.report.finding_kinds import FindingKind
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
 from tests.report_data import shown_rows
@@ -474,3 +479,85 @@ def test_answers_that_name_no_option_are_told_of_early() -> None:
     assert _unread_note(Counter(failed=50)) == ""
     told = _unread_note(Counter(read=4, unreadable=40, refused=6))
     assert "of the first 50 answers only 4 name an option (6 refused, 40 unreadable)" in told
+
+
+def test_a_group_is_chosen_more_often_only_where_test_and_interval_say_so() -> None:
+    rng, told = np.random.default_rng(5), 0
+    for _ in range(20):
+        groups, statements = int(rng.integers(2, 5)), int(rng.integers(2, 9))
+        answered = rng.integers(0, 14, (groups, statements))
+        likely = rng.random((groups, statements)) ** rng.integers(1, 5)
+        found = ChoiceShares.from_counts(rng.binomial(answered, likely), answered)
+        for at in np.ndindex(groups, statements):
+            p, low = float(found.q_values[at]), float(found.lift_low[at])
+            own = ChosenEdge(
+                "p",
+                "o",
+                "g",
+                int(answered[at]),
+                int(answered[at]),
+                int(found.chosen_counts[at]),
+                lift=float(found.lift[at]),
+                lift_low=None if math.isnan(low) else low,
+                q_value=None if math.isnan(p) else p,
+                verdict=str(found.verdicts[at]),
+            )
+            assert own.is_chosen_more == (p <= 0.05 and low > 0)
+            if own.is_chosen_more:
+                told += 1
+                rest = found.chosen_counts[at[0]].sum() - found.chosen_counts[at]
+                others = answered[at[0]].sum() - answered[at]
+                assert found.share[at] > rest / others
+    assert told > 5
+    assert not replace(own, verdict="leaning").is_chosen_more
+
+
+def test_shares_over_statements_of_which_few_were_chosen() -> None:
+    """No choice of eight statements: not 0 to 0."""
+    answers = np.full(8, 3)
+    none = share_over_statements(np.zeros(8, dtype=np.int64), answers)
+    assert none.value == 0 and none.low == 0 and 0.08 < none.high < 0.4
+    assert not share_over_statements(np.array([1, 0]), np.array([2, 2])).has_interval
+
+
+def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
+    groups = (Group("Elves", "peoples"), Group("Orcs", "peoples"))
+    said = [Triple("Orcs", "love", "mud"), Triple("Elves", "love", "song")]
+
+    def edge(triple: Triple, group: Group, p: float, verdict: str) -> SimpleNamespace:
+        return SimpleNamespace(
+            group_id=group.id,
+            predicate_id=triple.predicate_id,
+            object_id=triple.object_id,
+            statement_id=f"{triple.object}",
+            share=0.9,
+            low=0.7,
+            high=0.97,
+            base=0.5,
+            lift=0.8,
+            q_value=p,
+            names=6,
+            verdict=verdict,
+            answered=20,
+            is_chosen_more=verdict == "chosen more",
+        )
+
+    def kind_of(p: float, verdict: str) -> FindingKind | None:
+        edges = [edge(said[0], groups[1], p, verdict), edge(said[1], groups[0], 0.8, "")]
+        run = SimpleNamespace(model=ModelInfo("m"), groups=groups)
+        data = SimpleNamespace(
+            run=run,
+            choices=[(SimpleNamespace(model=ModelInfo("m")), edges)],
+            counted=SimpleNamespace(including_unacceptable=said),
+        )
+        return find_choices(cast(RunData, data), "")
+
+    found = kind_of(0.001, "chosen more")
+    assert found is not None and found.p_value == 0.002
+    (finding,) = found.findings
+    text = finding.said.striptags()
+    assert "“love mud”" in text and "chose Orcs in 90% of 20 answers" in text
+    assert "Over all statements, it is 50%." in text
+    assert "believe" not in text and "not what the model believes" in found.remark
+    nothing = kind_of(0.4, "")
+    assert nothing is not None and not nothing.findings and nothing.p_value == 0.8
