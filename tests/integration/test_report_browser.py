@@ -197,6 +197,8 @@ def test_a_sentence_is_drawn_once_however_it_was_cut(chromium: Any, tmp_path: Pa
 def test_a_narrow_window_needs_no_sideways_scroll(chromium: Any, report: Path) -> None:
     window = Window(chromium, report, width=390)
     assert window.page.evaluate("document.documentElement.scrollWidth") == 390
+    picture = window.page.locator(".opening .picture")
+    assert picture.evaluate("e => e.scrollWidth <= e.clientWidth")  # whole, and not cut off
     window.unfold()
     assert window.page.evaluate("document.documentElement.scrollWidth") == 390
     window.page.close()
