@@ -245,7 +245,7 @@ def _world_indicators() -> Indicators:
             if name.group == group
         ]
         indicators.append(GroupIndicators(group, paraphrases=tuple(paraphrases)))
-    return Indicators(tuple(indicators), {})
+    return Indicators(tuple(indicators))
 
 
 def nonce_names(

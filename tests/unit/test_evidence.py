@@ -520,7 +520,7 @@ def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) 
 
     monkeypatch.setattr("kgbias.evidence.association.TextEmbedder", Words)
     probe_run(run, believer())
-    whole = Indicators(tuple(declared(g, n) for n, g in enumerate(GROUPS)), {})
+    whole = Indicators(tuple(declared(g, n) for n, g in enumerate(GROUPS)))
     kind, words = association.choose_group_terms(GROUPS, whole)
     assert kind == "terms" and [own[0] for own in words] == ["w0x0", "w0x1", "w0x2"]
     embed_run(run, run.probe_runs()[0], "words", indicators=whole)
@@ -530,7 +530,7 @@ def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) 
     assert of(rows, "elves", "thing1").association.value < 0
     embed_run(run, run.probe_runs()[0], "words", indicators=whole)
     assert asked.count("w7x2") == 1
-    few = Indicators((*whole.groups[:2], declared(GROUPS[2], 2, 7)), {})
+    few = Indicators((*whole.groups[:2], declared(GROUPS[2], 2, 7)))
     embed_run(run, run.probe_runs()[0], "words", indicators=few)
     assert {r.vector_terms for r in build_evidence(run).rows} == {
         "group names"
