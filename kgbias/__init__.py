@@ -51,7 +51,6 @@ if TYPE_CHECKING:
     from kgbias.probe import probe_sets as probe_sets
     from kgbias.probe import surprisals as surprisals
     from kgbias.stats.estimate import Estimate as Estimate
-    from kgbias.study.model_tests import build_sofa as build_sofa
     from kgbias.study.plan import Plan as Plan
     from kgbias.study.plan import read_plan as read_plan
     from kgbias.study.records import Figure as Figure
@@ -101,7 +100,6 @@ _PUBLIC = {
     "kgbias.io.rows": ("Rows",),
     "kgbias.study.run": ("Run",),
     "kgbias.study.study": ("Study", "model_kinds", "open", "plugins", "price", "queries"),
-    "kgbias.study.model_tests": ("build_sofa",),
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 

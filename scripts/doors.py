@@ -25,11 +25,12 @@ from kgbias.methods.associations import sets as test_sets
 from kgbias.methods.benchmarks import bbq, crows, winogender
 from kgbias.methods.pairs import config as pairs
 from kgbias.methods.rag import preference as wikieval
+from kgbias.methods.sofa import benchmark_scores, build
 from kgbias.methods.stories import config as stories
 from kgbias.methods.stories import stereotales
 from kgbias.models import in_memory, vectors
-from kgbias.probe import apx, build, sets
-from kgbias.study import model_tests, review
+from kgbias.probe import apx, sets
+from kgbias.study import review
 from kgbias.study.beliefs import RunBeliefs
 from kgbias.study.labels import RunLabels
 
@@ -88,7 +89,7 @@ DOORS: tuple[TableFormat, ...] = (
     pairs.REQUESTS_DOOR,
     apx.DOOR,
     build.DOOR,
-    model_tests.BENCHMARKS_DOOR,
+    benchmark_scores.BENCHMARKS_DOOR,
     crows.DOOR,
     stereoset_file.DOOR,
     bbq.DOOR,

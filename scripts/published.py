@@ -40,10 +40,10 @@ from kgbias.methods.benchmarks.winogender import read_winogender
 from kgbias.methods.profiles import list_profiles
 from kgbias.methods.profiles.analysis import LABEL_KINDS, encode
 from kgbias.methods.profiles.classify import random_splits, run_trials
+from kgbias.methods.sofa.benchmark_scores import read_benchmarks
 from kgbias.models.vectors import load_vectors
 from kgbias.probe.names import flag_apx
 from kgbias.probe.sets import TEMPLATES, read_descriptors, read_identities, read_labels, read_names
-from kgbias.study.model_tests import read_benchmarks
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
 # The repositories that hold the authors' files, and which of their files are read here.

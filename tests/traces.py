@@ -33,7 +33,8 @@ LEFT_OUT = {
     "Study.coverage": "crawls, measured",
     "Study.serve": "runs until it is stopped",
     "Study.working": "a context, in which others are called",
-    "Study.describe_probes": "embeds and clusters: half a minute of imports",
+    "sofa.build_set": "parses and judges: half a minute of imports",
+    "sofa.describe_set": "embeds and clusters: half a minute of imports",
     "Run.rename_topic": "the same, for its topics",
     "benchmarks.run_benchmarks": "probes, as the methods here do",
     **dict.fromkeys(
@@ -158,6 +159,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         pairs,
         profiles,
         rag,
+        sofa,
         stories,
     )
     from kgbias.methods.rag.metrics import AnswerRecord
@@ -282,7 +284,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         ),
         "Study.recorded_agreement": lambda: study.recorded_agreement(REFERENCE, RECORDED),
         "Study.sofa": lambda: study.sofa(),
-        "Study.sofa_figures": lambda: study.sofa_figures(folder / "sofa"),
+        "sofa.write_figures": lambda: sofa.write_figures(study, folder / "sofa"),
         "Study.probe_apx": lambda: study.probe_apx(
             REFERENCE,
             names,

@@ -46,7 +46,6 @@ _SECTIONS = {
         "known": "Compare what a run says with recorded stereotypes.",
         "label": "Label statements by hand, to correct figures.",
         "probe": "Ask which group a model finds likeliest (SoFa, APX).",
-        "sofa": "Build probes from a corpus of stereotypes, as SoFa did.",
         "topics": "Show a run's topics, and name them by hand.",
     },
     "Ask and look": {

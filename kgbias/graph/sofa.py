@@ -27,7 +27,7 @@ def text_statement_id(text: str) -> str:
 @dataclass(frozen=True, slots=True)
 class ProbeStatement:
     """A statement of a set: `text` follows the group. Hate and cluster are None if they were not
-    asked for (`Study.describe_probes`)."""
+    asked for (`kgbias.methods.sofa.describe_set`)."""
 
     id: str
     text: Annotated[str, "as it appears in a probe"]

@@ -12,7 +12,6 @@
 | pair, beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
 believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
 agreement, in-stories, recorded, scorers, variance | beyond the paper |
-| sofa-... | tables 1, 2 and figures 2, 3, 5 to 9 of Marchiori Manerba et al. 2023 (`sofa.py`) |
 
 An exhibit is a figure with its table, in files and in the report. To add one, write a builder here,
 and name its key in `kgbias.report.page`. Methods add theirs by `kgbias.report.parts`.
@@ -75,7 +74,6 @@ from kgbias.report.parts import report_parts
 from kgbias.report.refusals import refusal_exhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.said_more import said_more_exhibits
-from kgbias.report.sofa import sofa_exhibits
 from kgbias.report.stereotypes import stereotype_exhibits
 from kgbias.report.tables import (
     COUNT_COLUMN,
@@ -182,8 +180,6 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
     yield from belief_agreement_exhibits(data, last_place)
     yield from story_exhibits(data, last_place)
     yield from stereotype_exhibits(data, last_place)
-    if data.sofa:
-        yield from sofa_exhibits(data.sofa, last_place)
     yield from scorer_agreement_exhibits(data, last_place)
     for part in parts:
         if part.of_run:

@@ -140,14 +140,6 @@ _SECTIONS = {
         "links.",
         ("in-stories",),
     ),
-    "sofa": (
-        "SoFa",
-        "How much it matters to a model which group stands before a statement: the variance over "
-        "groups of normalised perplexity (Marchiori Manerba et al. 2023). Models that were probed "
-        "with the same groups and statements are listed by score, highest first, each rank with "
-        "its interval; whether two of them differ is tested.",
-        ("sofa-",),
-    ),
 }
 
 _OPEN_SECTIONS = ("beliefs", "figures", "topics", "tests")

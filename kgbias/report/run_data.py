@@ -23,7 +23,6 @@ from kgbias.compare.families import (
     testable_measures,
 )
 from kgbias.compare.refusals import CategoryRefusals, measure_refusals
-from kgbias.compare.sofa import SofaComparison, compare_stored_sofa
 from kgbias.compare.variance_components import compute_variances
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.evidence.evidence_table import (
@@ -213,12 +212,6 @@ class RunData:
     def choices(self) -> Sequence[tuple[ChoiceRun, list[ChosenEdge]]]:
         """The forced choices of each model that was asked about the run."""
         return [(c, self.stored.choices(c.id)) for c in self.stored.choice_runs()]
-
-    @cached_property
-    def sofa(self) -> SofaComparison | None:
-        """The models that the run was probed with, by SoFa; None if there were none."""
-        found = self.stored.sofa_results()
-        return compare_stored_sofa(self.stored.store, found) if found else None
 
     @cached_property
     def stereotype_matches(self) -> Sequence[StereotypeMatches]:

@@ -1,25 +1,20 @@
 """Figures and tables as files, for a paper."""
 
 from collections.abc import Sequence
-from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from kgbias.compare.sofa import SofaComparison
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.drawing import figure_style
 from kgbias.io.files import make_manifest, replace_folder, write_json
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.probe.build import SofaSet
 from kgbias.report.exhibits import run_exhibits
 from kgbias.report.multi_run import multi_run_exhibits
 from kgbias.report.multi_run_data import MultiRunData
 from kgbias.report.run_data import RunData
-from kgbias.report.sofa import BenchmarkScores, model_exhibits, sofa_exhibits, sofa_set_exhibits
 from kgbias.report.style import remove_links
 from kgbias.report.tables import Exhibit, as_csv, table_latex
 
@@ -59,7 +54,7 @@ def save_figures(
         progress.note(data.counted.note)
     progress.stage("figures", len(exhibit_list))
     about = make_manifest(
-        data.run, selection=data.counted.as_dict(), exhibits=_manifest_rows(exhibit_list)
+        data.run, selection=data.counted.as_dict(), exhibits=manifest_rows(exhibit_list)
     )
     return save_exhibits(exhibit_list, folder, run.name, about, progress)
 
@@ -81,49 +76,9 @@ def save_multi_run(
     progress.stage("figures", len(exhibit_list))
     about = {
         "runs": [make_manifest(side.run, selection=side.counted.as_dict()) for side in data.sides],
-        "exhibits": _manifest_rows(exhibit_list),
+        "exhibits": manifest_rows(exhibit_list),
     }
     return save_exhibits(exhibit_list, folder, "-".join(data.names), about, progress)
-
-
-def save_sofa(
-    comparison: SofaComparison,
-    folder: Path,
-    *,
-    benchmark_scores: BenchmarkScores | None = None,
-    progress: Progress | None = None,
-) -> list[Path]:
-    """The same for models on a set of probes (`kgbias.report.sofa`), with each table as CSV too."""
-    progress = progress or SilentProgress()
-    exhibit_list = [*sofa_exhibits(comparison, "01", benchmark_scores), *model_exhibits(comparison)]
-    progress.stage("figures", len(exhibit_list))
-    about = {
-        "warning": CONTENT_WARNING,
-        "statement": SAMPLE_STATEMENT,
-        "probe_set": {"name": comparison.probe_set.name, "id": comparison.probe_set.id},
-        "models": [
-            {"name": m.model, "revision": m.result.model.revision, **dict(m.result.settings)}
-            for m in comparison.models
-        ],
-        "exhibits": _manifest_rows(exhibit_list),
-    }
-    return save_exhibits(exhibit_list, folder, comparison.probe_set.name, about, progress, csv=True)
-
-
-def save_built(sofa_set: SofaSet, folder: Path, *, progress: Progress | None = None) -> list[Path]:
-    """The same for a set of probes that was built. Without matplotlib, the tables alone."""
-    found = list(sofa_set_exhibits(sofa_set))
-    if find_spec("matplotlib") is None:
-        (progress or SilentProgress()).note(
-            "the figures need matplotlib: pip install 'kgbias[figures]'"
-        )
-        found = [replace(exhibit, draw=None) for exhibit in found]
-    about = {
-        "warning": CONTENT_WARNING,
-        "source": sofa_set.source,
-        "exhibits": _manifest_rows(found),
-    }
-    return save_exhibits(found, folder, sofa_set.source, about, csv=True)
 
 
 def save_exhibits(
@@ -174,7 +129,7 @@ _METADATA: dict[str, dict[str, Any]] = {
 }
 
 
-def _manifest_rows(exhibit_list: Sequence[Exhibit]) -> list[dict[str, Any]]:
+def manifest_rows(exhibit_list: Sequence[Exhibit]) -> list[dict[str, Any]]:
     return [
         {
             "files": e.key,

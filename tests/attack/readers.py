@@ -542,7 +542,7 @@ READERS = (
     Reader("records", "kgbias.methods.rag.metrics:read_records", {"jsonl": RECORDS.encode()}),
     Reader(
         "stereotypes",
-        "kgbias.probe.build:read_stereotypes",
+        "kgbias.methods.sofa.build:read_stereotypes",
         {
             "csv": SBIC.encode(),
             "tsv": b"statement\tcategory\nare kind\tgender\n",

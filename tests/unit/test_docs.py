@@ -387,7 +387,7 @@ def _exhibit_keys(*patterns: str) -> set[str]:
         re.sub(r"\{[^{}]*\}", "*", key)
         for pattern in patterns
         for source in ROOT.glob(pattern)
-        if source.name != "sofa.py"  # one row stands for its own
+        if source.parent.name != "sofa"  # one row stands for its own
         for key in re.findall(r'f"\{place\}-([^"]+)"', source.read_text("utf-8"))
     }
     return {re.sub(r"(?<=[a-z])\*$", "", key) for key in keys}

@@ -34,7 +34,6 @@ PUBLIC = set(
     Study
     UsageError
     __version__
-    build_sofa
     errors
     flag_apx
     gather_sets
@@ -66,7 +65,6 @@ STUDY = set(
     coverage
     crawl
     cypher
-    describe_probes
     explore
     figures
     flag_apx
@@ -85,7 +83,6 @@ STUDY = set(
     series
     serve
     sofa
-    sofa_figures
     store
     url
     working

@@ -18,7 +18,7 @@ from kgbias.methods.benchmarks.bbq import read_bbq
 from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.stereoset import read_stereoset
 from kgbias.methods.benchmarks.winogender import read_winogender
-from kgbias.probe.build import read_stereotypes as build_stereotypes
+from kgbias.methods.sofa.build import read_stereotypes as build_stereotypes
 from kgbias.probe.sets import read_identities, read_statements
 from tests.methods.benchmarks.test_benchmarks import ROWS, stereo_file
 

@@ -24,8 +24,8 @@ from kgbias.stats.inference import Estimate
 from kgbias.stats.variance import CrossedVariances, VarianceComponents, note_narrow_intervals
 from tests.conftest import require_modules
 from tests.methods.profiles.test_profiles import profile
-from tests.unit import test_sofa_results as sofa
-from tests.unit.test_sofa_results import probed
+from tests.methods.sofa import test_sofa_results as sofa
+from tests.methods.sofa.test_sofa_results import probed
 
 require_modules("matplotlib", "scipy")
 

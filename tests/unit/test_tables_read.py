@@ -43,11 +43,11 @@ from kgbias.methods.pairs.config import read_requests
 from kgbias.methods.pairs.config import read_slot_people as read_fillers
 from kgbias.methods.rag import preference
 from kgbias.methods.rag.preference import read_wikieval
+from kgbias.methods.sofa.build import read_stereotypes as build_stereotypes
 from kgbias.methods.stories import stereotales
 from kgbias.methods.stories.config import read_people
 from kgbias.probe import apx
 from kgbias.probe.apx import read_apx
-from kgbias.probe.build import read_stereotypes as build_stereotypes
 from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
 from kgbias.study import review
 from kgbias.study.model_tests import read_benchmarks

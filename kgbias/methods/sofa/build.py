@@ -40,8 +40,7 @@ REASONS = {
     "tense": "it does not begin with a verb in the present tense",
     "target": "it names a target itself",
 }
-_DATA = Path(__file__).parent / "data"
-_WORDS, _TARGETS = _DATA / "sofa_rules.toml", _DATA / "sofa_targets.toml"
+_WORDS, _TARGETS = (Path(__file__).with_name(name) for name in ("rules.toml", "targets.toml"))
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _AUXILIARIES = ("aux", "auxpass")
 _PRESENT = ("VBP", "VBZ")
@@ -70,7 +69,7 @@ class RuleOutcome:
 
 class StereotypeRules:
     """The rules. A statement may not name a target: an identity in SoFa, a people, a place or a
-    faith (sofa_targets.toml), or one of the groups that statements will follow.
+    faith (targets.toml), or one of the groups that statements will follow.
 
     Args:
         parser: spaCy's English model with its parser (`kgbias.models.english.load_english`).

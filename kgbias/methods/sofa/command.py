@@ -26,12 +26,13 @@ from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import MIN_HATE_SCORE
 from kgbias.io.columns import Column
+from kgbias.methods import sofa as sofa_method
 
 if TYPE_CHECKING:
     from kgbias.graph.sofa import ProbeSet
-    from kgbias.probe.build import SofaSet
+    from kgbias.methods.sofa.build import SofaSet
 
-_LIBRARY_FUNCTION = kgbias.build_sofa
+_LIBRARY_FUNCTION = sofa_method.build_set
 
 
 @click.group(cls=CommandGroup, examples=("kgbias sofa build sbic.csv -o probes",))
@@ -102,11 +103,11 @@ def build(
     if run_name is None:
         if arm is not None:
             raise UsageError("--arm needs --run")
-        built = kgbias.build_sofa(source, progress=True, **library_options)  # type: ignore[arg-type]
+        built = sofa_method.build_set(source, progress=True, **library_options)  # type: ignore[arg-type]
     else:
         with kgbias.open(store_url, progress=True) as study:
             selection: Any = {"arm": arm, "exclude_echoes": exclude_echoes}
-            built = kgbias.build_sofa(
+            built = sofa_method.build_set(
                 study.run(run_name), progress=True, selection=selection, **library_options
             )
     return Output(built, lambda: _print_built(built, options["output"]))
@@ -173,7 +174,9 @@ def results(
         library_options: Any = {"probe_set": probe_set, "run": run_name, "correction": correction}
         comparison = study.sofa(**library_options)
         files = (
-            [] if output is None else study.sofa_figures(output, beside=beside, **library_options)
+            []
+            if output is None
+            else sofa_method.write_figures(study, output, beside=beside, **library_options)
         )
 
     def print_text() -> None:
@@ -189,7 +192,7 @@ def results(
 @store_option
 @click.option(
     "--hate",
-    default=library_default(kgbias.Study.describe_probes, "hate"),
+    default=library_default(sofa_method.describe_set, "hate"),
     show_default=True,
     metavar="SCORER",
     help="The scorer that says which statements are hate speech: one of toxicity, as for kgbias "
@@ -197,7 +200,7 @@ def results(
 )
 @setting(
     "embedding",
-    default=library_default(kgbias.Study.describe_probes, "embedding"),
+    default=library_default(sofa_method.describe_set, "embedding"),
     metavar="SPEC",
     help="The embedding to cluster statements in, as for kgbias measure, or none.",
 )
@@ -222,7 +225,7 @@ def describe(
         k: None if v == "none" else v for k, v in spec_options.items()
     } | drop_unset(**options)
     with kgbias.open(store_url, progress=True) as study:
-        description = study.describe_probes(probe_set, **library_options)
+        description = sofa_method.describe_set(study, probe_set, **library_options)
     statements_by_category = {
         category_part.category: [
             {"statement": s.text, "hate": s.hate, "cluster": s.cluster}

@@ -12,9 +12,8 @@ import pytest
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, UsageError
-from kgbias.models.base import ModelInfo
-from kgbias.models.score.base import Scores
-from kgbias.probe.build import (
+from kgbias.methods import sofa
+from kgbias.methods.sofa.build import (
     REASONS,
     SBIC_CATEGORIES,
     SofaSet,
@@ -24,9 +23,11 @@ from kgbias.probe.build import (
     map_categories,
     read_stereotypes,
 )
+from kgbias.methods.sofa.exhibits import sofa_set_exhibits
+from kgbias.methods.sofa.paper_files import save_built
+from kgbias.models.base import ModelInfo
+from kgbias.models.score.base import Scores
 from kgbias.probe.sets import read_identities, read_statements
-from kgbias.report.save import save_built
-from kgbias.report.sofa import sofa_set_exhibits
 from tests.conftest import require_modules
 from tests.report_data import shown_rows
 
@@ -308,12 +309,12 @@ def test_from_a_run(tmp_path: Path) -> None:
     )
     with kgbias.open(None) as study:
         run = study.import_file(said)
-        found = kgbias.build_sofa(run, acceptability=None)
+        found = sofa.build_set(run, acceptability=None)
         assert {(k.category, k.statement) for k in found.statements} == {
             ("gender", "are violent"),
             ("nationality", "hate freedom"),
         }
-        own = kgbias.build_sofa(run, identities=None, acceptability=None)
+        own = sofa.build_set(run, identities=None, acceptability=None)
         assert own.identities == {
             "ethnicity": ("Arabs",),
             "gender": ("Men",),
@@ -321,4 +322,4 @@ def test_from_a_run(tmp_path: Path) -> None:
         }
     assert read_identities("sofa")["gender"][0] == "Trans men"
     with pytest.raises(UsageError, match="`identities` is needed"):
-        kgbias.build_sofa(said, identities=None)
+        sofa.build_set(said, identities=None)

@@ -16,16 +16,16 @@ from kgbias.compare.sofa import (
 )
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
-from kgbias.measure.clusters import cluster_texts, distinctive_words
+from kgbias.methods.sofa.benchmark_scores import read_benchmarks
+from kgbias.methods.sofa.clusters import cluster_texts, distinctive_words
+from kgbias.methods.sofa.exhibits import model_exhibits
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention
 from kgbias.probe.result import ScorerInfo, sofa_result
 from kgbias.probe.sofa import category_bias, overall_bias
-from kgbias.report.sofa import model_exhibits
-from kgbias.study.model_tests import read_benchmarks
 from tests.report_data import shown_rows
 
-DATA = Path(__file__).parents[1] / "data"
+DATA = Path(__file__).parents[2] / "data"
 SETS = {"c": (("A", "B"), ("s", "t u", "v w x")), "d": (("C", "D"), ("s", "y"))}
 # log10 PPL* of [groups, statements]. Of two values that differ by D the variance is D^2 / 2.
 FIRST = {"c": [[0.0, 1.0, 2.0], [2.0, 1.0, 0.0]], "d": [[0.0, 1.0], [2.0, 5.0]]}

@@ -27,7 +27,7 @@ from kgbias.io.drawing import (
     make_subplots,
 )
 from kgbias.io.text import format_p_value
-from kgbias.probe.build import REASONS, PerplexityHistogram, SofaSet
+from kgbias.methods.sofa.build import REASONS, PerplexityHistogram, SofaSet
 from kgbias.report.figures import draw_heat_map, draw_intervals, draw_rows, shorten_name
 from kgbias.report.tables import GROUP_COLUMN, Cell, Exhibit, Table
 from kgbias.stats.inference import Estimate
