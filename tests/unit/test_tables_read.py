@@ -43,6 +43,7 @@ from kgbias.methods.pairs.config import read_requests
 from kgbias.methods.pairs.config import read_slot_people as read_fillers
 from kgbias.methods.rag import preference
 from kgbias.methods.rag.preference import read_wikieval
+from kgbias.methods.sofa.benchmark_scores import read_benchmarks
 from kgbias.methods.sofa.build import read_stereotypes as build_stereotypes
 from kgbias.methods.stories import stereotales
 from kgbias.methods.stories.config import read_people
@@ -50,7 +51,6 @@ from kgbias.probe import apx
 from kgbias.probe.apx import read_apx
 from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
 from kgbias.study import review
-from kgbias.study.model_tests import read_benchmarks
 
 Rows = list[dict[str, str]]
 

@@ -199,7 +199,7 @@ def test_the_filters_and_the_set_as_exhibits(rules: StereotypeRules, tmp_path: P
 def test_without_matplotlib_the_tables_alone(
     rules: StereotypeRules, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.report.save.find_spec", lambda name: None)
+    monkeypatch.setattr("kgbias.methods.sofa.paper_files.find_spec", lambda name: None)
     files = {path.suffix for path in save_built(built(rules), tmp_path / "x")}
     assert files == {".csv", ".tex", ".json"}
 
