@@ -11,6 +11,7 @@ import argparse
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -705,37 +706,46 @@ def known_difference_kinds() -> Iterator[FigureKind]:
                 rng: Rng, groups: int = groups, p: float = p, q: float = q
             ) -> tuple[Estimate, float]:
                 group_ids: list[str] = []
-                values: list[float] = []
+                own: list[float] = []
                 for g in range(groups):
                     size = int(rng.integers(3, 20))
-                    own = rng.random(size) < rng.beta(p * 4, (1 - p) * 4)
+                    own += (rng.random(size) < rng.beta(p * 4, (1 - p) * 4)).astype(float).tolist()
                     group_ids += [f"g{g}"] * size
-                    values += (own - rng.binomial(5, q, size) / 5).tolist()
-                return _estimate_difference(group_ids, values), p - q
+                elsewhere = rng.binomial(5, q, len(own)) / 5
+                return _estimate_difference(group_ids, own, elsewhere.tolist()), p - q
 
             setting = f"{groups} groups of 3 to 19, {p:.0%} and {q:.0%}"
             yield FigureKind("difference of known shares", setting, once)
 
 
 def corrected_share_kinds() -> Iterator[FigureKind]:
-    """The share of a statement among all that a model could say, by Good and Turing."""
+    """The share of a statement among all that a model could say, by Good and Turing: of the
+    commonest there is, and of any that was said once."""
     for n in (20, 60, 300):
         for kinds in (20, 500):
             chances = 1 / np.arange(1, kinds + 1)
             chances /= chances.sum()
 
-            def once(rng: Rng, n: int = n, chances: np.ndarray = chances) -> tuple[Estimate, float]:
+            def common(
+                rng: Rng, n: int = n, chances: np.ndarray = chances, place: int = 0
+            ) -> tuple[Estimate, float]:
                 counts = rng.multinomial(n, chances)
+                if place < 0:
+                    place = int(rng.choice(np.flatnonzero(counts == 1)))
                 triples = [
                     SimpleNamespace(arm="none", group_id="g", id=str(k), count=int(count))
                     for k, count in enumerate(counts)
                     if count
                 ]
                 selected: Any = SimpleNamespace(triples=triples)
-                found = _estimate_shares(selected).get(("none", "0"), Estimate.missing())
-                return found, float(chances[0])
+                found = _estimate_shares(selected).get(("none", str(place)), Estimate.missing())
+                return found, float(chances[place])
 
-            yield FigureKind("corrected share", f"{n} statements of {kinds}", once)
+            yield FigureKind("corrected share", f"{n} statements of {kinds}, commonest", common)
+            if kinds > n:
+                said_once = partial(common, place=-1)
+                setting = f"{n} statements of {kinds}, said once"
+                yield FigureKind("corrected share", setting, said_once)
 
 
 def profile_kinds() -> Iterator[FigureKind]:

@@ -4,7 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from shlex import quote
 from typing import Annotated, Any, TypeVar
 
@@ -220,8 +220,9 @@ class Evidence:
         times: how often the arm said the sentence: the sum of `count` over the triples that cut it
             into predicate and object in different places.
         share: of all that the arm said about the group, corrected for what was not seen: count / n
-            times the group's Good-Turing coverage. Its interval is the product of the Wilson
-            intervals of both, so its coverage is at least 95%.
+            times the group's Good-Turing coverage. Its interval reaches up to Wilson's upper end of
+            count / n, and down to the lower one of a count that would not be here, had it been 0:
+            what was said once is less probable than that share, what is said often is not.
         acceptability, regard, toxicity: its scores, NaN if there are none. A statement never said
             about the group has the mean over the groups it was said about: these measures do not
             see the group.
@@ -814,17 +815,26 @@ def _estimate_shares(statements: SelectedStatements) -> Mapping[tuple[str, str],
     for triples in by_group.values():
         total = sum(triple.count for triple in triples)
         coverage = good_turing_coverage(triple.count for triple in triples)
-        # Good and Turing: what was never said makes up about as much as what was said once.
-        unseen = proportion(sum(triple.count == 1 for triple in triples), total)
         for triple in triples:
-            raw_share = proportion(triple.count, total)
-            shares[triple.arm, triple.id] = Estimate(
-                coverage * raw_share.value,
-                (1 - unseen.high) * raw_share.low,
-                (1 - unseen.low) * raw_share.high,
-                total,
-            )
+            value, high = coverage * triple.count / total, proportion(triple.count, total).high
+            low = min(value, _least_mean(triple.count) / total)
+            shares[triple.arm, triple.id] = Estimate(value, low, high, total)
     return shares
+
+
+@cache
+def _least_mean(count: int) -> float:
+    """The lower 95% end of the mean of a Poisson count that would not have been looked at, had it
+    been 0 (David and Johnson 1952): 0 of a count of 1, which any mean may give."""
+    from scipy.special import gammainc
+
+    low, high = 0.0, float(count)
+    for _ in range(60 if count > 1 else 0):
+        middle = (low + high) / 2
+        # The probability of this count or a higher one, given that it is not 0.
+        is_unlikely = gammainc(count, middle) < 0.025 * -math.expm1(-middle)
+        low, high = (middle, high) if is_unlikely else (low, middle)
+    return low
 
 
 def _build_never_said(

@@ -10,7 +10,7 @@ something recorded of the group (`MIN_RELATED_COSINE`), whatever it says of it; 
 import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -42,7 +42,12 @@ from kgbias.language.words import join_words
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import Values, clustered_mean, clustered_proportion, proportion
+from kgbias.stats.inference import (
+    Values,
+    clustered_mean,
+    clustered_proportion,
+    hybrid_interval,
+)
 
 MIN_KNOWN_COSINE = 0.86
 """The cosine of all-MiniLM-L6-v2 from which claims in other words are taken to be the same
@@ -56,7 +61,7 @@ MARK_MEANINGS: Mapping[str, str] = {
 """Each mark with what it means."""
 
 Embed = Callable[[Sequence[str]], Values]
-_IntervalOf = Callable[[Sequence[str], Sequence[float]], Estimate]
+_ValueOf = Callable[[StereotypeCount], float]
 MIN_GROUPS = 4  # groups, for an interval
 _CHUNK_CLAIMS = 1024  # claims compared with all attributes at once
 
@@ -123,8 +128,8 @@ class StereotypeComparison(Result):
 
     @cached_property
     def shares(self) -> Mapping[str, Estimate]:
-        """Shares, each with its interval over groups (none for fewer than four): Wilson's for as
-        many independent stereotypes as vary alike, and Student's for differences:
+        """Shares, each with its interval over groups (none for fewer than four): that of clustered
+        shares, and of a difference that of both shares together:
 
         - "said": of the recorded stereotypes, those that the run says of their group.
         - "elsewhere": the same, of other groups instead: the mean over the stereotypes of
@@ -134,18 +139,15 @@ class StereotypeComparison(Result):
         - "believed", "believed_elsewhere" and "believed_beyond": as the first three, of what the
           model believes; of no stereotype if none was asked.
         """
-        shares_by_name = {"said": self._estimate_over_entries(lambda e: float(e.statements > 0))}
-        shares_by_name["elsewhere"] = self._estimate_over_entries(lambda e: e.elsewhere)
-        shares_by_name["beyond"] = self._estimate_over_entries(
-            lambda e: (e.statements > 0) - e.elsewhere, _estimate_difference
-        )
-        shares_by_name["believed"] = self._estimate_over_entries(_belief_value)
-        shares_by_name["believed_elsewhere"] = self._estimate_over_entries(
-            lambda e: e.believed_elsewhere
-        )
-        shares_by_name["believed_beyond"] = self._estimate_over_entries(
-            lambda e: _belief_value(e) - e.believed_elsewhere, _estimate_difference
-        )
+        shares_by_name: dict[str, Estimate] = {}
+        for name, own, elsewhere in (
+            ("said", lambda e: float(e.statements > 0), lambda e: e.elsewhere),
+            ("believed", _belief_value, lambda e: e.believed_elsewhere),
+        ):
+            prefix = "" if name == "said" else f"{name}_"
+            shares_by_name[name] = self._estimate_over_entries(own)
+            shares_by_name[f"{prefix}elsewhere"] = self._estimate_over_entries(elsewhere)
+            shares_by_name[f"{prefix}beyond"] = self._estimate_beyond(own, elsewhere)
         # Each triple once, whatever the arms that said it.
         marks = {row.triple.id: row for row in self.rows}.values()
         clusters = [row.triple.group_id for row in marks]
@@ -181,13 +183,20 @@ class StereotypeComparison(Result):
             floor={name: self.floor[name] for name in ("tested", "found") if name in self.floor},
         )
 
-    def _estimate_over_entries(
-        self, value: Callable[[StereotypeCount], float], interval: _IntervalOf | None = None
-    ) -> Estimate:
+    def _estimate_over_entries(self, value: _ValueOf) -> Estimate:
         values = [value(entry) for entry in self.entries]
         known_indices = [n for n, each in enumerate(values) if not math.isnan(each)]
-        return (interval or _estimate_share)(
+        return _estimate_share(
             [self.entries[n].group for n in known_indices], [values[n] for n in known_indices]
+        )
+
+    def _estimate_beyond(self, own: _ValueOf, elsewhere: _ValueOf) -> Estimate:
+        values = [(entry.group, own(entry), elsewhere(entry)) for entry in self.entries]
+        known_values = [row for row in values if not (math.isnan(row[1]) or math.isnan(row[2]))]
+        return _estimate_difference(
+            [group for group, _, _ in known_values],
+            [own_value for _, own_value, _ in known_values],
+            [other_value for _, _, other_value in known_values],
         )
 
     def summarise_groups(self) -> list[dict[str, Any]]:
@@ -240,17 +249,19 @@ def _estimate_share(clusters: Sequence[str], values: Sequence[float]) -> Estimat
     return estimate if has_enough_groups else Estimate.missing(estimate.n, estimate.value)
 
 
-def _estimate_difference(clusters: Sequence[str], values: Sequence[float]) -> Estimate:
-    group_count, estimate = len(set(clusters)), clustered_mean(clusters, values)
-    if group_count < MIN_GROUPS:
-        return Estimate.missing(estimate.n, estimate.value)
-    if len(set(values)) == 1:
-        # Nothing varies: as if each group were one thing that was so, or else was not.
-        half_width = proportion(0, group_count).high
-        estimate = replace(
-            estimate, low=estimate.value - half_width, high=estimate.value + half_width
-        )
-    return estimate.clip(-1, 1)
+def _estimate_difference(
+    clusters: Sequence[str], own: Sequence[float], elsewhere: Sequence[float]
+) -> Estimate:
+    """The difference of two shares of the same stereotypes, with Newcombe's hybrid interval of
+    theirs. That of the own share is skewed, so Student's holds the difference in .85 to .9 of few
+    groups; Student's of the share elsewhere, unless nothing varies there."""
+    shares, others = clustered_proportion(clusters, own), clustered_mean(clusters, elsewhere)
+    if not others.has_interval:
+        others = clustered_proportion(clusters, elsewhere)
+    value, n = shares.value - others.value, len(clusters)
+    if len(set(clusters)) < MIN_GROUPS:
+        return Estimate.missing(n, value)
+    return Estimate(value, *hybrid_interval(shares, others), n).clip(-1, 1)
 
 
 def match_stereotypes(

@@ -27,7 +27,12 @@ from kgbias.evidence import (
     select_top_rows,
 )
 from kgbias.evidence.association import compute_associations
-from kgbias.evidence.evidence_table import count_sentences, decide_verdict, drop_recut_sentences
+from kgbias.evidence.evidence_table import (
+    _least_mean,
+    count_sentences,
+    decide_verdict,
+    drop_recut_sentences,
+)
 from kgbias.evidence.model_agreement import _weighted_spearman
 from kgbias.evidence.probe_plan import build_stem, estimate_max_probes
 from kgbias.evidence.probe_tables import NameTable
@@ -440,6 +445,9 @@ def test_the_share_by_hand(run: StoredRun) -> None:
     row = of(build_evidence(run).rows, "elves", "thing0")
     assert row.share.value == pytest.approx((1 - (n - 2) / n) * 2 / n)
     assert row.share.low < row.share.value < row.share.high
+    # What is said at all is said once at whatever mean; two are rarer than 1 in 40 below .0504:
+    # (1 - (1 + m) exp(-m)) / (1 - exp(-m)) = .025.
+    assert _least_mean(1) == 0 and _least_mean(2) == pytest.approx(0.05042, abs=1e-4)
 
 
 def test_the_association_by_hand() -> None:

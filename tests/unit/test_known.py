@@ -419,3 +419,17 @@ def test_a_difference_of_none_can_go_either_way() -> None:
         "own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})
     ).shares["beyond"]
     assert apart.value == 0 < apart.high == -apart.low
+
+
+def test_a_difference_of_shares_is_as_skewed_as_they_are() -> None:
+    """One of eight entries of four groups, of others in a quarter: more may be said than less."""
+    entries = [
+        StereotypeCount(Stereotype("own", g, str(n)), g, int(n == 0), elsewhere)
+        for n, (g, elsewhere) in enumerate(zip("AABBCCDD", [0.2, 0.3] * 4, strict=True))
+    ]
+    shares = StereotypeComparison(
+        "own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})
+    ).shares
+    said, beyond = shares["said"], shares["beyond"]
+    assert beyond.value == pytest.approx(1 / 8 - 1 / 4)
+    assert beyond.high - beyond.value >= said.high - said.value > 2 * (beyond.value - beyond.low)
