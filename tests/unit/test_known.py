@@ -425,7 +425,7 @@ def test_a_difference_of_shares_is_as_skewed_as_they_are() -> None:
     """One of eight entries of four groups, of others in a quarter: more may be said than less."""
     entries = [
         StereotypeCount(Stereotype("own", g, str(n)), g, int(n == 0), elsewhere)
-        for n, (g, elsewhere) in enumerate(zip("AABBCCDD", [0.2, 0.3] * 4, strict=True))
+        for n, (g, elsewhere) in enumerate(zip("AABBCCDD", [0.2, 0.2, 0.3, 0.3] * 2, strict=True))
     ]
     shares = StereotypeComparison(
         "own", (), entries, (), 0, SelectedStatements((), (), (), (), 0, {}, {})

@@ -277,3 +277,10 @@ def test_the_price_is_told_beforehand(tmp_path: Path) -> None:
 def test_without_labels_a_judge_is_unchecked() -> None:
     found = check_shipped_labels(Says([]), LabelledSet("", "regard", "person"))
     assert isinstance(found, LabelAgreement) and "unchecked" in str(found)
+
+
+def test_a_scorer_does_not_judge_a_set_in_another_language() -> None:
+    statements = (LabelledStatement("Ich mag Tee.", "positive"),)
+    german = LabelledSet("mine", "regard", "person", statements, language="de")
+    found = scorer_reliability.check_scorer(Says([]), "scores:x.csv", [german], {})
+    assert not found.checked and "does not read mine, which is in the language 'de'" in found.why
