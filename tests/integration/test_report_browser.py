@@ -342,7 +342,7 @@ def test_a_print_has_everything(chromium: Any, report: Path, scripts: bool) -> N
     table = page.locator("#figures .fold table").first
     assert table.bounding_box()["height"] == 0 or not table.is_visible()
     page.emulate_media(media="print")
-    for place in ("#figures .fold table", "#method details p", "#findings details p"):
+    for place in ("#figures .fold table", "#method details p", "#findings details :is(p, li)"):
         for part in page.locator(place).all():
             box = part.bounding_box()
             assert box is not None and box["height"] > 10 and part.is_visible(), place
