@@ -5,17 +5,19 @@
 //   $run                 the run (default: the newest)
 //   $arm                 only what this arm said (default: every arm)
 //   $min_acceptability   only statements that make at least this much sense (default: 0.5)
-//   $refused             the share of refused answers below which a group does not count as refused (default: 0.1)
+//   $refused             the share of its prompts refused (refused_prompts) below which a group does not count as refused (default: 0.1)
 //   $limit               rows at most (default: 25)
 //
 // In Neo4j Browser, first:
 //   :params {run: "demo", arm: null, min_acceptability: 0.5, refused: 0.1, limit: 25}
 
 MATCH (n:Generation)-[:IN]->(:Run {name: $run})
-WHERE ($arm IS NULL OR n.arm = $arm) AND n.outcome <> 'failed' AND n.strategy <> 'reading'
-WITH n.group_uid AS group_uid, n.outcome AS outcome
-WITH group_uid, sum(CASE outcome WHEN 'refused' THEN 1.0 ELSE 0.0 END) AS no, count(*) AS answers
-WITH group_uid, no / answers AS refused
+WHERE ($arm IS NULL OR n.arm = $arm) AND n.strategy <> 'reading'
+  AND n.attempt = 0 AND n.outcome <> 'failed'
+WITH n.group_uid AS group_uid, n.arm AS arm, n.strategy AS strategy, n.template_hash AS template,
+     CASE n.prompt WHEN '' THEN n.path ELSE n.prompt END AS prompt,
+     avg(CASE n.outcome WHEN 'refused' THEN 1.0 ELSE 0.0 END) AS share
+WITH group_uid, avg(share) AS refused
 WHERE refused < $refused
 MATCH (statement:Statement)-[b:BELIEVED {run: $run}]->(g:SocialGroup {uid: group_uid})
 WHERE b.verdict = 'believed'

@@ -718,6 +718,16 @@ def test_a_prompt_counts_once_and_attempts_by_why_they_were_made(middle: Store) 
     assert ask(middle, "refused_prompts", run="tries") == [("Elves", 2, 25.0)]
 
 
+def test_a_refusal_that_is_asked_again_makes_no_group_refused_more(middle: Store) -> None:
+    before = ask(middle, "refused_but_believed")
+    retries = [
+        Generation(RUN.id, f"no#{n}", GROUPS[1].id, "none", "object", 2, n, "refused")
+        for n in (1, 2, 3)
+    ]
+    middle.record_round(RUN.id, "none", 2, retries)
+    assert before and ask(middle, "refused_but_believed") == before
+
+
 def test_a_query_sees_only_its_run(middle: Store) -> None:
     other = Run("other", MODEL, {"seed": 1}, GROUPS)
     middle.begin_run(other)
