@@ -17,7 +17,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
-from kgbias.errors import MissingExtra, ModelError, first_line
+from kgbias.errors import KgbiasError, MissingExtra, ModelError, first_line
 from kgbias.models.pretrained import create_untrained, load_pretrained, quiet_transformers
 
 _FORMAT_VERSION = 1  # the version of the conversion; part of the cache folder's name
@@ -120,14 +120,25 @@ def _convert(file: Path, target: Path) -> None:
     try:
         # One of its progress bars cannot be switched off.
         with quiet_transformers(), redirect_stderr(StringIO()), _cache_gguf_reading():
-            loaded_model = load_pretrained(
-                "AutoModelForCausalLM", folder, gguf_file=file.name, dtype=torch.float32
+            _check_layers(file)
+            loaded_model, loading_info = load_pretrained(
+                "AutoModelForCausalLM",
+                folder,
+                gguf_file=file.name,
+                dtype=torch.float32,
+                output_loading_info=True,
             )
             tokenizer = load_pretrained("AutoTokenizer", folder, gguf_file=file.name)
+    except KgbiasError:
+        raise
     except Exception as error:  # a broken file can make transformers raise anything
-        raise ModelError(
-            f"{file} cannot be read as a GGUF language model: {first_line(error)}"
-        ) from error
+        reason = first_line(error)
+        if "ignore_mismatched_sizes" in reason:  # it refers to a report that it prints
+            reason = "its weights have other sizes than it says itself"
+        raise ModelError(f"{file} cannot be read as a GGUF language model: {reason}") from error
+    # transformers fills them with random numbers, and goes on.
+    if missing_weights := loading_info["missing_keys"]:
+        raise ModelError(f"{file} lacks weights of its model: {min(missing_weights)}")
     if hasattr(loaded_model.config, "quantization_config"):
         del loaded_model.config.quantization_config
     # A fresh model without the quantiser's hooks, which would refuse to be saved.
@@ -135,6 +146,20 @@ def _convert(file: Path, target: Path) -> None:
     plain_model.load_state_dict(loaded_model.state_dict())
     with quiet_transformers():
         _save(target, plain_model, tokenizer)
+
+
+def _check_layers(file: Path) -> None:
+    """Raise ModelError if a file has fewer tensors than layers: transformers would make a list of
+    names for each, a billion if it says so."""
+    import gguf
+
+    reader = gguf.GGUFReader(str(file))
+    for name, field in reader.fields.items():
+        if name.endswith(".block_count") and int(field.contents()) > len(reader.tensors):
+            raise ModelError(
+                f"{file} is no model: it says {name} {field.contents():,}, and has "
+                f"{len(reader.tensors)} tensors"
+            )
 
 
 def _save(target: Path, *parts: Any) -> None:

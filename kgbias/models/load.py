@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from inspect import signature
+from pathlib import Path
 from typing import Any, Literal, get_args
 
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line, no_such
@@ -278,11 +279,16 @@ def _load(files: ModelFiles, role: str, dtype: str, device: str, notify: Notify)
     info, location = files.info, files.location(notify)
     with one_line_errors(info, _KIND_NAMES[role]), quiet_transformers():
         config = load_pretrained("AutoConfig", location, revision=files.commit)
-        _check_size(info, config)
+        _check_size(info, config, Path(location))
         trained_role = trained_kind(config)
         if role in ("causal", "masked") and trained_role not in ("", role):
             raise ModelError(f"{info.name} is {_KIND_NAMES[trained_role]}, not {_KIND_NAMES[role]}")
         tokenizer = load_pretrained("AutoTokenizer", location, revision=files.commit)
+        # Without its files, transformers makes one without a vocabulary.
+        if not tokenizer(_A_TEXT)["input_ids"]:
+            raise ModelError(
+                f"{info.name} has no tokenizer: its files lack tokenizer.json or others"
+            )
         is_quantised = dtype in QUANTISATION_OPTIONS
         load_options = (
             quantisation_config(dtype, device) if is_quantised else {"dtype": getattr(torch, dtype)}
@@ -327,10 +333,42 @@ def _load(files: ModelFiles, role: str, dtype: str, device: str, notify: Notify)
         state = sample_state(model)
         if not any(total for *_, total in state[1]):  # as a file is that a crash cut off
             raise ModelError(f"{info.name} is no model: all its weights are zero")
+        _check_computes(info, model.eval(), tokenizer, role, dtype)
     return LoadedModel(info, tokenizer, model.eval(), trained_role, location, state)
 
 
+def _check_computes(info: ModelInfo, model: Any, tokenizer: Any, role: str, dtype: str) -> None:
+    """Raise ModelError for a model that gives anything but numbers for a text; whatever
+    transformers raises over one that cannot read it."""
+    import torch
+
+    ids = tokenizer(_A_TEXT, return_tensors="pt")["input_ids"].to(model.device)
+    if role == "encoder" and model.config.is_encoder_decoder:
+        model = model.get_encoder()
+    inputs = {"decoder_input_ids": ids} if role == "seq2seq" else {}
+    with torch.inference_mode():
+        output = model(input_ids=ids, attention_mask=torch.ones_like(ids), **inputs)
+    values = output.last_hidden_state if role == "encoder" else output.logits
+    # The largest are numbers even where a vocabulary's unused places are minus infinity.
+    if not bool(torch.isfinite(values.amax(dim=-1)).all()):
+        raise ModelError(
+            f"{info.name} is no model: what it computes is no number: its weights are damaged, or "
+            f"overflow in {dtype} (try dtype float32)"
+        )
+
+
 _MAX_LAYERS, _MAX_WIDTH, _MAX_VOCABULARY = 1_000, 200_000, 10_000_000
+_MATRIX_SIZES = (
+    "vocab_size",
+    "intermediate_size",
+    "n_inner",
+    "ffn_dim",
+    "head_dim",
+    "num_local_experts",
+    "num_experts",
+    "n_routed_experts",
+)
+_A_TEXT = "They are kind."
 
 
 _LAYER = re.compile(r"(.*?\.)(\d+)\.")
@@ -345,9 +383,10 @@ def _unused_layers(model: Any, unexpected: Iterable[str]) -> list[str]:
     return sorted(layers)[:3]
 
 
-def _check_size(info: ModelInfo, config: Any) -> None:
-    """Raise ModelError for a configuration of a size that no model has: transformers would allocate
-    it before it reads the weights, or make a model without layers of it."""
+def _check_size(info: ModelInfo, config: Any, folder: Path) -> None:
+    """Raise ModelError for a configuration of a size that no model has, or the weights in this
+    folder do not: transformers would allocate it before it reads them, or make a model without
+    layers of it."""
     text_config = config.get_text_config()
     for name, max_size in (
         ("num_hidden_layers", _MAX_LAYERS),
@@ -357,6 +396,20 @@ def _check_size(info: ModelInfo, config: Any) -> None:
         size = getattr(text_config, name, None)
         if isinstance(size, int) and not 1 <= size <= max_size:
             raise ModelError(f"{info.name} is no model: its config.json says {name} {size:,}")
+    bytes_there = sum(
+        file.stat().st_size
+        for file in folder.glob("*")  # none of a model of the hub, whose files are not yet here
+        if file.suffix in (".safetensors", ".bin")
+    )
+    width = getattr(text_config, "hidden_size", None) or 1
+    for name in _MATRIX_SIZES if bytes_there else ():
+        size = getattr(text_config, name, None)
+        # A matrix of the model's width for each; a weight takes two bits at the least.
+        if isinstance(size, int) and size * width > 4 * bytes_there:
+            raise ModelError(
+                f"{info.name} is no model: its config.json says {name} {size:,}, more than the "
+                "files of its weights can hold"
+            )
 
 
 def _extract_decoder(model: Any) -> Any:

@@ -1,6 +1,7 @@
 """The sampling engine, on tiny random models of several architectures."""
 
 import json
+import struct
 from collections import Counter
 from inspect import signature
 from pathlib import Path
@@ -13,8 +14,9 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
 from kgbias.errors import ModelError  # noqa: E402
-from kgbias.models import open_model  # noqa: E402
+from kgbias.models import open_encoder, open_model, open_scorer  # noqa: E402
 from kgbias.models.base import Completion, Request  # noqa: E402
+from kgbias.models.embed import Span  # noqa: E402
 from kgbias.models.generate import Sampler, _find_beginnings  # noqa: E402
 from kgbias.models.local import tokenise_prompt  # noqa: E402
 from tests import tiny  # noqa: E402
@@ -381,8 +383,24 @@ def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
         next(model.parameters()).fill_(float("nan"))
     model.save_pretrained(tmp_path)
     tiny.build_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="probabilities are not numbers"):
-        list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
+    for open_it in (open_model, open_scorer):  # by the one that loads what all others read
+        with pytest.raises(
+            ModelError, match=r"what it computes is no number: .*overflow in float32"
+        ):
+            opened: Any = open_it(f"hf:{tmp_path}")
+            list(opened.complete([Request("men", seed=1)]))
+    with pytest.raises(ModelError, match="what it computes is no number"):
+        open_encoder(f"hf:{tmp_path}", cache=False).embed([Span("men", 0, 3)], "mean")
+
+
+def test_what_reads_no_text_is_refused(tmp_path: Path) -> None:
+    """A tokenizer of another model, and none at all."""
+    tiny.build_model(vocab_size=20).save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="has no tokenizer"):
+        open_scorer(f"hf:{tmp_path}")
+    tiny.build_tokenizer().save_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="index out of range"):
+        open_scorer(f"hf:{tmp_path}")
 
 
 def test_weights_that_are_all_zero_are_refused(tmp_path: Path) -> None:
@@ -401,6 +419,7 @@ def test_weights_that_are_all_zero_are_refused(tmp_path: Path) -> None:
     [
         ({"n_embd": 64}, r"by its config.json, .*h\.0\..* has another size than in the file"),
         ({"n_layer": 0}, "config.json says num_hidden_layers 0"),
+        ({"n_inner": 10**7}, "config.json says n_inner 10,000,000, more than the files of its"),
         ({"n_head": 5}, r"divisible by num_heads"),  # what the system said, to its end
     ],
 )
@@ -412,6 +431,25 @@ def test_a_configuration_of_other_weights_is_refused(
     (tmp_path / "config.json").write_text(json.dumps(config | said))
     with pytest.raises(ModelError, match=told):
         list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
+
+
+@pytest.mark.parametrize(
+    ("layers", "told"),
+    [
+        (3, r"lacks weights of its model: model\.layers\.2"),
+        (10**9, "block_count 1,000,000,000, and"),
+    ],
+)
+def test_a_gguf_file_of_other_layers_is_refused(layers: int, told: str, tmp_path: Path) -> None:
+    """What it lacks would be random numbers, a billion layers would have no end."""
+    pytest.importorskip("gguf")
+    tiny.save_gguf(file := tmp_path / "m.gguf")
+    says = [b"llama.block_count" + struct.pack("<II", 4, count) for count in (2, layers)]
+    data = file.read_bytes()
+    assert says[0] in data
+    file.write_bytes(data.replace(*says))
+    with pytest.raises(ModelError, match=told):
+        list(open_model(f"hf:{tmp_path}:m.gguf").complete([Request("men", seed=1)]))
 
 
 def test_layers_that_are_not_used_are_said(tmp_path: Path) -> None:
