@@ -17,6 +17,7 @@ docs/api/index.md.
 """
 
 from importlib import import_module
+from types import FunctionType
 
 TYPE_CHECKING = False  # checkers of types take it for true
 if TYPE_CHECKING:
@@ -111,7 +112,12 @@ def __getattr__(name: str) -> "Any":
         return import_module("kgbias.errors")
     if name not in _HOME:
         raise AttributeError(f"module 'kgbias' has no attribute {name!r}")
-    value = globals()[name] = getattr(import_module(_HOME[name]), name)
+    value = getattr(import_module(_HOME[name]), name)
+    # `open` has words of its own for what is no store.
+    if isinstance(value, FunctionType) and name != "open":
+        value = import_module("kgbias.study.calls").public_call(value)
+        value.__module__ = "kgbias"  # where a pickle finds it
+    globals()[name] = value
     return value
 
 

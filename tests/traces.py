@@ -335,6 +335,55 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Study.report": lambda: study.report(["said", "later"], folder / "both.html"),
         "Study.figures": lambda: study.figures(["said", "later"], folder / "both"),
         "Study.explore": lambda: study.explore(["said", "later"], folder / "all.html"),
+        "StoreMaintenance.verify": lambda: study.store.verify(),
+        "StoreMaintenance.rename_model": lambda: study.store.rename_model(REFERENCE, "mine"),
+        "StoreMaintenance.backup": lambda: study.store.backup(folder / "copy.db"),
+        "StoreMaintenance.push": lambda: study.store.push(folder / "other.db", run="said"),
+        "StoreMaintenance.delete": lambda: study.store.delete("imported"),
+        "StoreMaintenance.compact": lambda: study.store.compact(),
+        **module_calls(folder),
+    }
+
+
+def module_calls(folder: Path) -> dict[str, Callable[[], Any]]:
+    """The functions of kgbias itself."""
+    import kgbias
+
+    def answer(prompts: list[str]) -> list[str]:
+        return ["wear hats." for _ in prompts]
+
+    def scorer() -> Any:
+        return kgbias.open_scorer(REFERENCE)
+
+    plan = folder / "study.toml"
+    plan.write_text(f'[[crawls]]\nmodel = "{REFERENCE}"\n')
+    return {
+        "kgbias.known_seeds": lambda: kgbias.known_seeds(REFERENCE),
+        "kgbias.price": lambda: kgbias.price(REFERENCE, group=PEOPLES),
+        "kgbias.in_memory": lambda: kgbias.in_memory(answer, name="mine"),
+        "kgbias.open_model": lambda: kgbias.open_model(REFERENCE),
+        "kgbias.open_scorer": scorer,
+        "kgbias.surprisals": lambda: kgbias.surprisals(scorer(), ["love rain"]),
+        "kgbias.load_scorer": lambda: kgbias.load_scorer("regard"),
+        "kgbias.gather_sets": lambda: kgbias.gather_sets(
+            identities=PEOPLES, statements=["love rain"]
+        ),
+        "kgbias.probe_sets": lambda: kgbias.probe_sets(
+            scorer(), {"peoples": (tuple(PEOPLES), ("love rain",))}
+        ),
+        "kgbias.probe_apx": lambda: kgbias.probe_apx(
+            scorer(),
+            [{"name": n, "group": g} for n, g in (("Ann", "a"), ("Bob", "b"), ("Eve", "a"))],
+            [{"descriptor": "kind", "axis": "x"}, {"descriptor": "rude", "axis": "x"}],
+            output=folder / "own.csv",
+        ),
+        "kgbias.flag_apx": lambda: kgbias.flag_apx(folder / "own.csv"),
+        "kgbias.build_sofa": lambda: kgbias.build_sofa([{"stereotype": "love rain"}]),
+        "kgbias.model_kinds": kgbias.model_kinds,
+        "kgbias.plugins": kgbias.plugins,
+        "kgbias.queries": kgbias.queries,
+        "kgbias.read_plan": lambda: kgbias.read_plan(plan),
+        "kgbias.reproduce": lambda: kgbias.reproduce(folder / "published"),
     }
 
 

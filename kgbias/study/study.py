@@ -430,7 +430,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
 
     def map(
         self,
-        model: str,
+        model: "str",  # in quotes: what else is handed over is refused below
         *,
         name: str | None = None,
         folder: PathLike = ".",
@@ -477,6 +477,11 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             suggest_alternatives,
         )
 
+        if not isinstance(model, str):
+            raise UsageError(
+                "`map` opens a model by its spec: with one in memory call `crawl`, then the run's "
+                "`measure`, `evidence` and `report`"
+            )
         if dry_run:
             return self._price_map(model, asking, options)
         belief_options: BeliefOptions = {**(asking or {})}

@@ -206,6 +206,10 @@ def test_a_value_of_another_kind_is_refused(study: kgbias.Study, model: Scripted
             "takes a path": lambda: run.figures(5),  # type: ignore[arg-type]
             "neither a path nor a stream": lambda: run.export(5),  # type: ignore[arg-type]
             "takes a whole number": lambda: run.export("t.csv", min_count="2"),  # type: ignore[arg-type]
+            "no option 'devise' of open_model .did you mean device": lambda: kgbias.open_model(
+                "reference",
+                devise="cpu",  # type: ignore[call-arg]
+            ),
             "takes True or False, not 'no'": lambda: run.measure(axes="no"),  # type: ignore[call-overload]
             "takes text": lambda: run.ask(5),  # type: ignore[arg-type]
         }
