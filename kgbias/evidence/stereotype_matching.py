@@ -261,7 +261,7 @@ def _estimate_difference(
     value, n = shares.value - others.value, len(clusters)
     if len(set(clusters)) < MIN_GROUPS:
         return Estimate.missing(n, value)
-    return Estimate(value, *hybrid_interval(shares, others), n).clip(-1, 1)
+    return Estimate(value, *hybrid_interval(shares, others), n).keep_within(-1, 1)
 
 
 def match_stereotypes(
