@@ -281,7 +281,7 @@ def run_world(world: str, place: int, study: kgbias.Study, folder: Path) -> tupl
             "identity_attack": None,
             "acceptability": None,
         },
-        axes=(),
+        axes=False,
         topics=False,
     )
     return run.summarise(folder / "summary.md").read_text("utf-8"), model

@@ -53,7 +53,7 @@ _BOOTSTRAP_T, _PERCENTILE_BOOTSTRAP, _WILSON = (
     "percentile bootstrap",
     "Wilson's interval",
 )
-_AGRESTI_COULL = "Agresti and Coull's interval"
+_JEFFREYS = "Jeffreys' interval"
 _RESAMPLING_TEXTS = {
     True: f"over prompts and rounds, within the crawl's design, {DEFAULT_DRAWS} draws",
     False: f"over statements, taken for independent, {DEFAULT_DRAWS} draws",
@@ -284,8 +284,9 @@ def _compute_figure(
     method_name = (
         _BOOTSTRAP_T if is_studentised(counted_sample, statistic) else _PERCENTILE_BOOTSTRAP
     )
-    if statistic.is_mean and is_one_sided(counted_sample):
-        method_name = _AGRESTI_COULL
+    is_of_labels = statistic.is_mean or (statistic.is_sum and counted_sample.signs is not None)
+    if is_of_labels and is_one_sided(counted_sample):
+        method_name = _JEFFREYS
     if figure.counts is not None:
         method_name = _WILSON
         if sample.design is None:
@@ -307,9 +308,7 @@ def describe_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
         if (
             measure is not None
             and score.has_interval
-            and score.method.startswith(
-                (_BOOTSTRAP_T, _PERCENTILE_BOOTSTRAP, _WILSON, _AGRESTI_COULL)
-            )
+            and score.method.startswith((_BOOTSTRAP_T, _PERCENTILE_BOOTSTRAP, _WILSON, _JEFFREYS))
         ):
             # `_compute_figure` joins the parts; those that differ from group to group are dropped.
             first_part, *other_parts = score.method.split("; ")
@@ -374,7 +373,7 @@ def means_by_prompt_type(
 
 
 def _indicator_sample(sample: Sample, wanted: float) -> Sample:
-    return replace(sample, values=(sample.values == wanted).astype(np.float64))
+    return replace(sample, values=(sample.values == wanted).astype(np.float64), signs=None)
 
 
 def share_making_sense(triples: Sequence[TripleView]) -> Estimate:

@@ -236,9 +236,14 @@ def bootstrap(
 
     A count (`total` of values that are all 0 or 1) gets Wilson's interval instead, for as many
     independent observations as have its variance over the resamples: percentiles of a few cases
-    end at few cases, and those of none at 0.
+    end at few cases, and those of none at 0. A sum of labels' signs is no count, though none be
+    negative: it has the interval of their mean, times their number.
     """
     sample = Sample.from_values(values)
+    if statistic is total and sample.signs is not None and is_one_sided(sample):
+        of_mean = _bootstrap_label_mean(sample, mean, draws, level, seed)
+        value, n = float(sample.counts @ sample.values), sample.n
+        return Estimate(value, min(n * of_mean.low, value), max(n * of_mean.high, value), n)
     if statistic is total and len(sample.values) and set(sample.values) <= {0.0, 1.0}:
         return _bootstrap_count(sample, draws, level, seed)
     if isinstance(statistic, Statistic) and statistic.is_mean and is_one_sided(sample):

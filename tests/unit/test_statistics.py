@@ -1,5 +1,6 @@
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -53,6 +54,23 @@ def test_coverage_of_the_interval(simulation: Simulation) -> None:
         estimate = bootstrap(rng.normal(2, 1, size=50), mean, draws=400)
         held.append(estimate.low <= 2 <= estimate.high)
     simulation.check("held", sum(held), len(held), 0.92, 0.97)
+
+
+def test_a_sum_of_signs_is_no_count_though_none_is_negative(simulation: Simulation) -> None:
+    """Of ten statements, one in ten is negative and one positive: where none is negative, more
+    might have been all the same."""
+    signs = (-1.0, 1.0)
+    held = []
+    for rng in simulation.worlds(100):
+        drawn = rng.choice([-1.0, 0.0, 1.0], 10, p=(0.1, 0.8, 0.1))
+        sample = Sample(drawn, np.ones(10, dtype=np.int64), signs=signs)
+        of_sum, of_mean = (bootstrap(sample, statistic, draws=400) for statistic in (total, mean))
+        assert of_sum.value == drawn.sum() and of_sum.low == pytest.approx(10 * of_mean.low)
+        held.append(of_sum.low <= 0 <= of_sum.high)
+    simulation.check("held", sum(held), len(held), 0.93, 1.0)
+    none = Sample(np.zeros(8), np.ones(8, dtype=np.int64), signs=signs)
+    assert bootstrap(none, total).low < 0 < bootstrap(none, total).high
+    assert bootstrap(replace(none, signs=None), total).low == 0  # of a count
 
 
 def test_repeats_itself_and_chunks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
