@@ -22,7 +22,7 @@ from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, fir
 from kgbias.models.base import ModelInfo, Notify
 from kgbias.models.identity import sample_state
 from kgbias.models.pretrained import create_untrained, load_pretrained, quiet_transformers
-from kgbias.models.spec import ModelFiles, resolve, resolve_weights
+from kgbias.models.spec import ModelFiles, describe_refusal, resolve, resolve_weights
 
 QUANTISATION_OPTIONS = {"8bit": {"load_in_8bit": True}, "4bit": {"load_in_4bit": True}}
 
@@ -447,6 +447,5 @@ def one_line_errors(info: ModelInfo, role_name: str) -> Iterator[None]:
     except KgbiasError:
         raise
     except Exception as error:
-        raise ModelError(
-            f"{info.name} cannot be loaded as {role_name}: {first_line(error)}"
-        ) from error
+        reason = describe_refusal(error) or first_line(error)
+        raise ModelError(f"{info.name} cannot be loaded as {role_name}: {reason}") from error

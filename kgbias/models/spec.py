@@ -398,7 +398,7 @@ def _explain_missing(wanted_model: str, error: BaseException) -> str:
     """Why a model of the hub cannot be had, and what to do."""
     from huggingface_hub import errors
 
-    causes = list(_iter_causes(error))
+    causes = list(iter_causes(error))
     if any(isinstance(cause, errors.GatedRepoError) for cause in causes):
         return (
             f"{wanted_model!r} is a gated model: accept its terms on its page on the hub, and log "
@@ -425,11 +425,8 @@ def _explain_missing(wanted_model: str, error: BaseException) -> str:
             f"{wanted_model!r} is neither a folder nor in the local cache, and the hub could not "
             f"be reached{server_reason}: try again later, or download it first"
         )
-    if system_errors := [c for c in causes if isinstance(c, OSError) and c.strerror]:
-        refused = system_errors[0]
-        file_note = f": {refused.filename}" if refused.filename else ""
-        advice = f"; {_ELSEWHERE}" if refused.errno in _FOLDER_ERRORS else ""
-        return f"{wanted_model!r} cannot be fetched: {refused.strerror}{file_note}{advice}"
+    if refusal := describe_refusal(error):
+        return f"{wanted_model!r} cannot be fetched: {refusal}"
     if not any(isinstance(cause, errors.HFValidationError) for cause in causes):
         return f"{wanted_model!r} cannot be opened: {first_line(error)}"
     return (
@@ -439,10 +436,23 @@ def _explain_missing(wanted_model: str, error: BaseException) -> str:
 
 
 _FOLDER_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EACCES, errno.EPERM)
-_ELSEWHERE = "HF_HOME can name another folder for what is fetched"
+_SYSTEM_ERRORS = (*_FOLDER_ERRORS, errno.EMFILE, errno.ENFILE, errno.EIO)
 
 
-def _iter_causes(error: BaseException | None) -> Iterator[BaseException]:
+def describe_refusal(error: BaseException) -> str:
+    """What the system refused, where that is behind an error; "" for none. Transformers then says
+    that there is no such model."""
+    for cause in iter_causes(error):
+        if isinstance(cause, OSError) and cause.errno in _SYSTEM_ERRORS:
+            file_note = f": {cause.filename}" if cause.filename else ""
+            is_folder = cause.errno in _FOLDER_ERRORS
+            advice = "; HF_HOME can name another folder for what is fetched" if is_folder else ""
+            return f"{cause.strerror}{file_note}{advice}"
+    return ""
+
+
+def iter_causes(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, and what it was raised from."""
     while error is not None:
         yield error
         # Transformers raises its own error from the hub's, or while it deals with that.

@@ -16,8 +16,9 @@ from kgbias.models import (
     resolve,
     spec,
 )
+from kgbias.models.base import ModelInfo
 from kgbias.models.kinds import check_completes
-from kgbias.models.load import trained_kind
+from kgbias.models.load import one_line_errors, trained_kind
 
 
 @pytest.mark.parametrize(
@@ -158,6 +159,17 @@ def test_what_keeps_a_model_from_being_fetched_is_not_called_missing(
     monkeypatch.setattr(spec, "load_pretrained", refuse)
     with pytest.raises(ModelError, match=f"^'someone/model' cannot be .*{said}"):
         resolve("hf:someone/model")
+
+
+def test_a_full_disk_behind_an_error_of_transformers_is_said() -> None:
+    """As in sentence-transformers#3561."""
+    told = OSError("Can't load the model for 'm'. Make sure that it is there")
+    told.__context__ = OSError(errno.ENOSPC, "No space left on device")
+    with (
+        pytest.raises(ModelError, match=r"cannot be loaded as a model: No space left.*HF_HOME"),
+        one_line_errors(ModelInfo("m"), "a model"),
+    ):
+        raise told
 
 
 def test_what_safetensors_cannot_write_is_an_error_of_the_system(tmp_path: Path) -> None:
