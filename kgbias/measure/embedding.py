@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.errors import UsageError
+from kgbias.errors import DataError, UsageError
 from kgbias.models.sentence_transformers import SentenceModel, open_sentence_model
 
 if TYPE_CHECKING:
@@ -137,7 +137,9 @@ class SentenceModelVectors:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         # An empty text has no token in some encoders, and so no vector.
-        return self._sentences.embed([text[:_MAX_CHARACTERS] or "." for text in texts])
+        return _need_numbers(
+            self._sentences.embed([text[:_MAX_CHARACTERS] or "." for text in texts])
+        )
 
 
 class ModelVectors:
@@ -165,6 +167,16 @@ def _round_units(rows: Vectors) -> Vectors:
 
 
 def normalise_rows(rows: Vectors) -> Vectors:
-    """The rows scaled to length 1; a row of zeros stays."""
+    """The rows scaled to length 1; a row of zeros stays. Raises DataError for values that are no
+    numbers."""
+    _need_numbers(rows)
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return np.asarray(rows / np.where(lengths > 0, lengths, 1), dtype=np.float64)
+
+
+def _need_numbers(rows: Vectors) -> Vectors:
+    """The rows. Raises DataError for values that are no numbers, of which a position or a topic
+    would be made."""
+    if not np.isfinite(rows).all():
+        raise DataError("a text's vector holds a value that is no number, or infinite")
+    return rows

@@ -27,6 +27,7 @@ from kgbias.measure.counterfactual import (
 )
 from kgbias.measure.figures import update_run_figures
 from kgbias.measure.scorers import Judgement, Scorer, require_language
+from kgbias.measure.scorers._axes import AxisScorer
 from kgbias.measure.scorers._joint_scoring import (
     DistributableScorer,
     ScoringTask,
@@ -98,6 +99,8 @@ def score_triples(
     for scorer in scorers:
         if isinstance(scorer, FileScorer):  # before the others have read for minutes
             scorer.need_scores(list(texts.values()))
+        elif isinstance(scorer, AxisScorer) and not reads_jointly(scorer):
+            scorer.open()
     joint_scorers = [scorer for scorer in scorers if reads_jointly(scorer)]
     if joint_scorers:
         _score_distributed(

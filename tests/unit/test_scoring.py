@@ -14,7 +14,9 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple, verbalise
 from kgbias.measure.counterfactual import TRIAL_STATEMENTS
+from kgbias.measure.embedding import load_vectors
 from kgbias.measure.scorers import Judgement, load_scorer
+from kgbias.measure.scorers._axes import AxisScorer
 from kgbias.measure.scoring import measure_run
 from kgbias.models.base import ModelInfo
 
@@ -102,6 +104,20 @@ def test_a_file_that_lacks_scores_is_refused_before_others_read(
     with pytest.raises(DataError, match="no score for 3 of 4"):
         measure_run(StoredRun(store, run), [others, load_scorer("toxicity", f"scores:{path}")])
     assert not others.read
+
+
+def test_vectors_without_an_axis_are_refused_before_others_read(
+    store: SQLiteStore, run: Run, tmp_path: Path
+) -> None:
+    """Every statement would lie at 0; and at no number, were one of its words none."""
+    pytest.importorskip("gensim")
+    (path := tmp_path / "v.txt").write_text("2 2\nlove 1 0\nkind nan 1\n")
+    others = RuleScorer("regard")
+    with pytest.raises(DataError, match="no axes of warmth and competence"):
+        measure_run(StoredRun(store, run), [others, AxisScorer("warmth", f"vectors:{path}")])
+    assert not others.read
+    with pytest.raises(DataError, match="no number, or infinite"):
+        load_vectors(f"vectors:{path}").embed(["love kind"])
 
 
 def test_topics_that_cannot_be_found_are_refused_before_anything_is_scored(

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.errors import UsageError, no_such
+from kgbias.errors import DataError, UsageError, no_such
 from kgbias.measure.embedding import MiniLM, TextVectors, Vectors, load_vectors
 from kgbias.measure.scorers import _masking
 from kgbias.measure.scorers._base import Judgement
@@ -20,6 +20,7 @@ from kgbias.parallel.local import using_threads
 SEEDS_FILE = Path(__file__).with_name("axes.toml")
 SEED_FRAME = "They are {}."  # seed words take the place of a statement's words
 _RECIPE_VERSION = "1"
+_MIN_DIRECTION = 1e-6  # of vectors of length 1, in all directions of the axes
 AXES = tuple(measure.name for measure in MEASURES.own_entries.values() if measure.in_vectors)
 
 
@@ -102,6 +103,11 @@ def _compute_axis(measure: str, vectors: TextVectors) -> tuple[Vectors, float]:
         for axis in AXES
     }
     directions = np.stack([(high - low) / 2 for low, high in ends.values()])
+    if np.linalg.matrix_rank(directions, tol=_MIN_DIRECTION) < len(AXES):
+        raise DataError(
+            f"these vectors have no axes of {' and '.join(AXES)}: they lack the seed words, or do "
+            "not tell them apart"
+        )
     # The dual basis: along one axis the other's seeds do not move.
     dual = np.linalg.pinv(directions).T[AXES.index(measure)]
     low, high = ends[measure]
