@@ -557,7 +557,7 @@ def _run_steps(
             _check_measure(path, data["measure"])
             yield Step("measure", run.run, data["measure"])
         # What is asked about a run's statements.
-        asking: dict[str, Callable[[], Mapping[str, Any]]] = {
+        asking: dict[str, Callable[[], dict[str, Any]]] = {
             "probe": partial(parameters_of, Run.probe),
             **{k: partial(_parameters_of_step, k) for k in _usable_steps(data, of_study=False)},
         }
