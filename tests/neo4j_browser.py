@@ -1,15 +1,18 @@
-"""Neo4j Browser, driven as a person would. Run by itself it takes the pictures of the docs:
+"""Neo4j Browser, driven as a person would. Run by itself it takes the pictures of the docs, or,
+without a folder, clicks every saved query and prints how its frame ends; exit code 1 if one fails:
 
-NEO4J_PASSWORD=... python -m tests.neo4j_browser HTTP-URL FOLDER
+NEO4J_PASSWORD=... python -m tests.neo4j_browser HTTP-URL [FOLDER]
 """
 
 import os
 import shutil
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 from kgbias.io.resources import resource_path
+from kgbias.query.library import write_favourites
 
 CHROMIUM_OPTIONS = [
     "--no-sandbox",
@@ -109,15 +112,32 @@ def read_query(name: str) -> str:
     return resource_path("cypher", f"{name}.cypher").read_text(encoding="utf-8")
 
 
-def main() -> None:
+def click_every_favourite(browser: Neo4jBrowser) -> int:
+    """Print what each says; how many failed."""
+    with tempfile.TemporaryDirectory() as folder:
+        write_favourites(Path(folder) / "queries.zip")
+        browser.drop_queries(Path(folder) / "queries.zip")
+    failed = 0
+    for name in browser.favourites():
+        said = browser.run_favourite(name)
+        wrong = "ERROR" in said or "Expected parameter" in said
+        failed += wrong
+        print("FAILED" if wrong else "ok", name, "|", said.strip().splitlines()[-1], flush=True)
+    return failed
+
+
+def main() -> int:
     from playwright.sync_api import sync_playwright
 
-    url, folder = sys.argv[1], Path(sys.argv[2])
+    url = sys.argv[1]
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(
             executable_path=shutil.which("chromium"), args=CHROMIUM_OPTIONS
         )
         browser = Neo4jBrowser(chromium, url, os.environ["NEO4J_PASSWORD"])
+        if len(sys.argv) < 3:
+            return int(click_every_favourite(browser) > 0)
+        folder = Path(sys.argv[2])
         style = (Path(__file__).parent.parent / "docs" / "kgbias.grass").read_text()
         browser.run(":style " + " ".join(style.split()))
         browser.run(
@@ -133,7 +153,8 @@ def main() -> None:
         browser.page.wait_for_timeout(15_000)  # the drawing settles
         browser.page.screenshot(path=folder / "neo4j-graph.png")
         chromium.close()
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

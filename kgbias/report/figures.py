@@ -252,7 +252,7 @@ def shorten_name(name: str, limit: int = 26) -> str:
     return name if len(name) <= limit else name[: limit - 1] + "…"
 
 
-def wrap_in_two(name: str, width: int = 34) -> str:
+def wrap_in_two(name: str, width: int = 38) -> str:
     """A statement for an axis: on one line or two of about `width` characters, the rest cut."""
     name = shorten_name(name, 2 * width)
     if len(name) <= width:
