@@ -102,6 +102,9 @@ class RunBeliefs(PublicCalls):
     def __init__(self, run: RunPart) -> None:
         self._run = run
 
+    def __repr__(self) -> str:
+        return f"<Beliefs of run {self._run.name!r}: agreement, floor, groups, models, replicate>"
+
     def agreement(
         self, model: str | None = None, **selection: Unpack[SelectionOptions]
     ) -> Rows["GroupAgreement"]:

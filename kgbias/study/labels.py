@@ -52,6 +52,9 @@ class RunLabels(PublicCalls):
     def __init__(self, run: RunPart) -> None:
         self._run = run
 
+    def __repr__(self) -> str:
+        return f"<Labels of run {self._run.name!r}: begin, in_effect, plan, raters, read>"
+
     def begin(
         self, measure: str = "regard", *, by: str | None = None, masked: bool = False
     ) -> "Labelling":

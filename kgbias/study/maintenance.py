@@ -30,6 +30,10 @@ class StoreMaintenance(PublicCalls):
     def __init__(self, context: Context) -> None:
         self._context = context
 
+    def __repr__(self) -> str:
+        calls = "backup, compact, delete, push, rename_model, verify"
+        return f"<Store {self._context.url}: {calls}>"
+
     def delete(self, run: str | Run, *, dry_run: bool = False) -> dict[str, int]:
         """Delete a run and everything that only it holds.
 

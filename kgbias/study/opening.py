@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
-from kgbias.io.text import printable
+from kgbias.io.text import printable, type_with_article
 from kgbias.models.base import Completer, ModelInfo, PromptForm, find_form
 from kgbias.models.budget import Prices, split_budget
 from kgbias.models.kinds import check_batch, check_completes
@@ -67,7 +67,7 @@ def as_completer(model: Any, name: str | None) -> "str | Completer":
     if not name:
         check_is_model(model)
         raise UsageError(
-            f"a {type(model).__name__} in memory needs a name: model_name='...' (or hand over "
+            f"{type_with_article(model)} in memory needs a name: model_name='...' (or hand over "
             "kgbias.in_memory(model, tokenizer, name='...'))"
         )
     return in_memory(model, name=name)
@@ -87,7 +87,7 @@ def as_text_scorer(model: Any, known_models: Iterable[ModelInfo] = ()) -> Any:
     opened = in_memory(model, name="model")
     if not isinstance(opened, InMemoryModel):
         raise UsageError(
-            f"a {type(model).__name__} gives no log-probabilities: name a spec, or hand over a "
+            f"{type_with_article(model)} gives no log-probabilities: name a spec, or hand over a "
             "transformers model with its tokenizer"
         )
     # It has no name, but the same weights have the same revision: the store may know them.
@@ -224,7 +224,7 @@ def open_text_scorer(
             raise UsageError(f"`{min(set_options)}` belongs to opening a model: this one is open")
         if not hasattr(model, "grid"):
             raise UsageError(
-                f"a {type(model).__name__} gives no log-probabilities: name a spec, or hand over "
+                f"{type_with_article(model)} gives no log-probabilities: name a spec, or hand over "
                 "kgbias.in_memory(model, tokenizer, name=...)"
             )
         opened: Any = model

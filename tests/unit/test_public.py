@@ -1,6 +1,8 @@
 """The public names: the list of them, their docstrings, and what importing them costs."""
 
 import inspect
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -170,6 +172,16 @@ def test_the_list_of_public_names() -> None:
 )
 def test_the_list_of_methods(of: type, names: set[str]) -> None:
     assert {name for name in dir(of) if not name.startswith("_")} == names
+
+
+def test_a_namespace_shows_its_calls() -> None:
+    owner: Any = SimpleNamespace(name="mine", url="kgbias.db")
+    for part, names in (
+        (RunLabels(owner), LABELS),
+        (RunBeliefs(owner), BELIEFS),
+        (StoreMaintenance(owner), STORE),
+    ):
+        assert set(repr(part).partition(": ")[2].rstrip(">").split(", ")) == names
 
 
 def test_every_public_name_has_a_docstring() -> None:

@@ -8,6 +8,7 @@ from typing import Any, Protocol, TypeVar
 
 from kgbias.errors import UsageError
 from kgbias.io.progress import Progress
+from kgbias.io.text import type_with_article
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Convention, ProbeGrid, Scores, Surprisals, TextScorer
 from kgbias.models.spec import is_on_server, loads_weights
@@ -131,7 +132,7 @@ def resolve_scorer(model: AnyScorer | ScorerSource) -> AnyScorer:
         hasattr(resolved, "complete") and not hasattr(resolved, "grid")
     ):
         raise UsageError(
-            f"a {type(model).__name__} gives no log-probabilities: hand over what "
+            f"{type_with_article(model)} gives no log-probabilities: hand over what "
             "kgbias.open_scorer, or kgbias.in_memory with a transformers model, gives"
         )
     scorer: AnyScorer = resolved
