@@ -378,7 +378,6 @@ def module_calls(folder: Path) -> dict[str, Callable[[], Any]]:
             output=folder / "own.csv",
         ),
         "kgbias.flag_apx": lambda: kgbias.flag_apx(folder / "own.csv"),
-        "kgbias.build_sofa": lambda: kgbias.build_sofa([{"stereotype": "love rain"}]),
         "kgbias.model_kinds": kgbias.model_kinds,
         "kgbias.plugins": kgbias.plugins,
         "kgbias.queries": kgbias.queries,
