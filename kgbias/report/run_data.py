@@ -48,6 +48,7 @@ from kgbias.graph.stereotypes import StereotypeMatches, best_matches
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
+    AssociationNode,
     Attribution,
     BeliefRun,
     BelievedEdge,
@@ -127,6 +128,11 @@ class RunData:
         if self.run.kind != "crawl" or not self.summary.refused:
             return []
         return measure_refusals(self.run.groups, self.generations, None)
+
+    @cached_property
+    def associations(self) -> Sequence[AssociationNode]:
+        """The association tests of the run."""
+        return self.stored.associations()
 
     @cached_property
     def attributions(self) -> Sequence[Attribution]:

@@ -57,7 +57,7 @@ def regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibi
 def association_test_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     """The association tests of the run, which belong to no category."""
     rows = []
-    for node in data.stored.associations():
+    for node in data.associations:
         effect = Estimate(node.effect_size, node.low, node.high, 0)
         if not math.isnan(node.effect_size):
             words = "+".join(str(node.record["n"][role]) for role in "xyab")
@@ -93,7 +93,7 @@ def association_test_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
 
 def association_kind(data: RunData, explorer: str) -> FindingKind | None:
     """Association tests of the run."""
-    nodes = [a for a in data.stored.associations() if not math.isnan(a.p_value)]
+    nodes = [a for a in data.associations if not math.isnan(a.p_value)]
     if not nodes:
         return None
     family_p = holm([a.p_value for a in nodes])
