@@ -366,11 +366,16 @@ _MAX_NAME_LINES = 6  # of a group's name, which is whole if it is not very long
 
 
 def wrap_text(text: str, width: float, size: float, max_lines: int) -> list[str]:
-    """A text in at most `max_lines` lines of this width; what has no room is cut at a word, if a
-    word fits, and marked with an ellipsis."""
+    """A text in at most `max_lines` lines of this width, a word that is wider in several; what has
+    no room is cut at a word, if a word fits, and marked with an ellipsis."""
     words = xml_safe(printable(" ".join(text.split()))).split()
     lines: list[str] = []
     while words and len(lines) < max_lines:
+        head = _cut_line(words[0], width, size)
+        if 0 < len(head) < len(words[0]) and len(lines) + 1 < max_lines:
+            lines.append(head)
+            words[0] = words[0][len(head) :]
+            continue
         line = words[0]
         word_count = 1
         while word_count < len(words) and text_width(f"{line} {words[word_count]}", size) <= width:

@@ -155,6 +155,9 @@ def test_texts_are_cut_at_words() -> None:
     assert wrap_text("should be treated with respect", 66, 6, 1) == ["should be treated…"]
     (cut,) = wrap_text("incomprehensibilities", 30, 6, 1)
     assert cut.endswith("…") and text_width(cut, 6) <= 30
+    broken = wrap_text("some incomprehensibilities", 30, 6, 6)
+    assert "".join(broken) == "someincomprehensibilities" and len(broken) > 3
+    assert all(text_width(line, 6) <= 30 for line in broken)
     assert wrap_text("", 30, 6, 1) == []
     for text in HOSTILE_TEXTS:
         assert all("\n" not in line for line in wrap_text(text, 80, 6, 3))
