@@ -19,7 +19,7 @@ from typing import Any
 from kgbias.errors import DataError, MissingExtra, first_line, list_columns, no_such
 from kgbias.io.published_sets import identify_columns, identify_keys, identify_lines
 from kgbias.io.reading import MAX_FILE_BYTES, decode_text, parse_json, read_bytes, unpack
-from kgbias.io.text import unescape_formula
+from kgbias.io.text import is_plain, printable, unescape_formula
 
 MAX_CELL_CHARACTERS = (
     16 << 20
@@ -204,7 +204,8 @@ def _skip_comments(text: str) -> tuple[str, int]:
 
 def read_filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The cells of these columns of a table, row by row with the line, white space made one space.
-    Raises DataError, while reading, for an empty cell or a file without rows."""
+    Raises DataError, while reading, for an empty cell, one that is no plain text, as the names of
+    groups are everywhere (`kgbias.crawl.seeds`), or a file without rows."""
     line = 0
     for line, row in read_table(path, columns)[1]:
         cells = tuple(" ".join(row[column].split()) for column in columns)
@@ -213,6 +214,8 @@ def read_filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, 
             raise DataError(
                 f"{path}, line {line}: a {', '.join(first_columns)} or {last_column} is empty"
             )
+        if odd := next((cell for cell in cells if not is_plain(cell)), ""):
+            raise DataError(f"{path}, line {line}: {printable(odd)!r} is no plain text")
         yield line, cells
     if not line:
         raise DataError(f"{path} has a header but no rows")
