@@ -5,6 +5,12 @@ docs/methods/how-well.md.
 
 Each kind is drawn as often as SAMPLES says (default 1,000), from small and lopsided samples, where
 intervals fail first. The figure is computed by the function that computes it in reports.
+
+Other intervals are measured elsewhere: lifts of beliefs by benchmarks/beliefs.py, effect sizes by
+benchmarks/association_power.py, agreement in `kgbias evidence` by benchmarks/crawl_coverage.py,
+figures of groups' beliefs and means corrected by labels by `kgbias calibrate`, components of
+variance by tests/unit/test_variance.py. CEAT's ends hold 95% of its draws of contexts, and are no
+interval of this kind.
 """
 
 import argparse

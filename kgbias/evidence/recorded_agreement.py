@@ -37,7 +37,7 @@ from kgbias.io.rows import Result, Rows
 from kgbias.models.score.base import Array
 from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import clustered_proportion, ranks, student_quantile
+from kgbias.stats.inference import clustered_proportion, ranks, share_interval
 
 NAMES_OF_GROUP = 3
 """How many of a group's names are asked."""
@@ -573,7 +573,8 @@ def _aucs(lifts: Array, recorded: Bools) -> Array:
 def _jackknife_groups(
     lifts: Array, recorded: Bools, categories: Categories, value: float
 ) -> tuple[float, float]:
-    """The jackknife's interval over groups of the mean AUC; NaN if it rests on one group alone."""
+    """The interval over groups of the mean AUC: Wilson's at the effective number of groups, by the
+    jackknife's variance (Tukey 1958); NaN if it rests on one group alone."""
     groups = len(lifts)
     without = np.array(
         [
@@ -585,11 +586,10 @@ def _jackknife_groups(
             for g in range(groups)
         ]
     )
-    error = math.sqrt((groups - 1) / groups * float(((without - without.mean()) ** 2).sum()))
-    half = student_quantile(0.975, groups - 1) * error
-    if math.isnan(half):
+    variance = (groups - 1) / groups * float(((without - without.mean()) ** 2).sum())
+    if math.isnan(variance):
         return math.nan, math.nan
-    return max(0.0, value - half), min(1.0, value + half)
+    return share_interval(value, variance, groups, groups - 1)
 
 
 def _drop_row(categories: Categories, row: int) -> Categories:
