@@ -563,11 +563,11 @@ def _run_steps(
         }
         for kind, find_allowed in asking.items():
             for entry in data.get(kind, []):
-                allowed = find_allowed()
-                options, applies = _entry_options(path, kind, entry, run, allowed)
+                may_set = find_allowed()
+                options, applies = _entry_options(path, kind, entry, run, may_set)
                 if not applies:
                     continue
-                parameter = "model" if "model" in allowed else "models"
+                parameter = "model" if "model" in may_set else "models"
                 models = as_names(options.get(parameter, ()))
                 if SAME_MODEL in models and not run_model:
                     continue  # an import asked no model
