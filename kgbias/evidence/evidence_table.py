@@ -238,7 +238,7 @@ class Evidence:
         names_only: whether it is believed for a group of fewer than five names: it is a belief
             about these names, compared with made-up names, and nothing is said about the group.
         replication_rate: the share of halves of the group's names that show it alone, if that was
-            tried (`Run.replicate`); otherwise NaN.
+            tried (`Run.beliefs`); otherwise NaN.
         min_loo_lift: the smallest lift with one of the names left out, and
             `most_influential_name` that name.
         rank: of the group among the `groups_ranked` groups of its category before this statement,
