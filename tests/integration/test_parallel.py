@@ -324,7 +324,7 @@ def test_workers_score_the_same(
     def backwards(spec: str, *_: Any) -> Iterator[Any]:
         yield None if spec == "local" else Backwards()
 
-    monkeypatch.setattr("kgbias.study.comparison.open_executor", backwards)
+    monkeypatch.setattr("kgbias.parallel.open_executor", backwards)
     asked: Any = {name.lstrip("-"): path for name, path in files.items()}
     found = []
     for executor in ("local", "ray"):
