@@ -483,7 +483,8 @@ def _object_lines(picture_object: PictureObject, width: float, size: float) -> l
         if text_width("".join(first + second), size) + 2 * size <= width:
             rows = [[("".join(first), "first"), ("".join(second), "second")]]
         else:
-            rows = [[(text, "first")] for text in first] + [[(text, "second")] for text in second]
+            rows = [[(text, "first")] for text in first]
+            rows += [[(text, "second")] for text in second]
     else:
         rows = [[(text, "")] for text in wrap_text(predicates[0], width, size, 2)]
     return rows + [[(text, None)] for text in wrap_text(picture_object.text, width, size, 2)]
@@ -506,8 +507,8 @@ def _add_object(
     line = 1.18 * size
     text_extent = min(column_width, max(text_width(text, size) for row in rows for text, _ in row))
     heights = []
-    for side in ("first", "second"):
-        own = [n for n, row in enumerate(rows) if any(of == side for _, of in row)]
+    for own_side in ("first", "second"):
+        own = [n for n, row in enumerate(rows) if any(side == own_side for _, side in row)]
         heights.append(y + ((own[0] + own[-1] + 1) / 2 if own else len(rows) / 2) * line)
     for index, text, side in ((index, *part) for index, row in enumerate(rows) for part in row):
         text_x, text_anchor = x, anchor
