@@ -253,6 +253,17 @@ class SelectionOptions(ExclusionOptions, total=False):
     arm: str | None
 
 
+class ScorerOptions(TypedDict, total=False):
+    """How to open a spec to score texts (see `kgbias.open_scorer`); None is the default."""
+
+    begin: str | None
+    device: str | None
+    dtype: str | None
+    base_url: str | None
+    instruction: str | None
+    words: bool | None
+
+
 class ModelOptions(TypedDict, total=False):
     """How to open the model of a spec; None is its kind's default."""
 

@@ -10,10 +10,9 @@ from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
-from kgbias.parameters import Names, PathLike, as_names
+from kgbias.parameters import Names, PathLike, ScorerOptions, as_names
 from kgbias.study.context import StudyPart
 from kgbias.study.opening import (
-    ScorerOptions,
     as_models,
     iter_scorers,
     open_spread_scorer,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
@@ -15,7 +15,7 @@ from kgbias.models.budget import Prices, split_budget
 from kgbias.models.kinds import check_batch, check_completes
 from kgbias.models.spec import parse_spec
 from kgbias.parallel import Executor
-from kgbias.parameters import JudgeOptions, ModelOptions
+from kgbias.parameters import JudgeOptions, ModelOptions, ScorerOptions
 
 if TYPE_CHECKING:
     from kgbias.crawl.config import CrawlConfig
@@ -24,17 +24,6 @@ if TYPE_CHECKING:
     from kgbias.graph.prompting import LoggedPrompter
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.distributed import AnyScorer
-
-
-class ScorerOptions(TypedDict, total=False):
-    """How to open a spec to score texts (see `kgbias.open_scorer`); None is the default."""
-
-    begin: str | None
-    device: str | None
-    dtype: str | None
-    base_url: str | None
-    instruction: str | None
-    words: bool | None
 
 
 if TYPE_CHECKING:

@@ -37,12 +37,12 @@ from kgbias.io.reading import read_toml
 from kgbias.io.rows import Rows
 from kgbias.measure.configure import configure_measurement
 from kgbias.models.http import withhold_keys
-from kgbias.parameters import Names, as_names, describe_annotation, fits_annotation
+from kgbias.parameters import Names, ScorerOptions, as_names, describe_annotation, fits_annotation
 from kgbias.query import load_query, write_result
 from kgbias.stats.estimate import nan_to_none
 from kgbias.study.comparison import comparison_records
 from kgbias.study.kinds import RUN_KINDS, RunKind, import_function
-from kgbias.study.opening import OPENING_OPTIONS, ScorerOptions
+from kgbias.study.opening import OPENING_OPTIONS
 from kgbias.study.run import Run
 from kgbias.study.steps import STEPS, StudyStep, import_step
 from kgbias.study.study import Study, open, price

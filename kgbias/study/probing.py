@@ -14,6 +14,7 @@ from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import (
     Names,
     PathLike,
+    ScorerOptions,
     SelectionOptions,
     UnusedParameter,
     as_names,
@@ -21,7 +22,6 @@ from kgbias.parameters import (
 from kgbias.study.context import Context, RunPart
 from kgbias.study.opening import (
     OPENING_OPTIONS,
-    ScorerOptions,
     as_models,
     iter_scorers,
     open_spread_scorer,

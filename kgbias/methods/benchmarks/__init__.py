@@ -44,7 +44,8 @@ if TYPE_CHECKING:
     from kgbias.methods.benchmarks.board import BenchmarkCost, Board
     from kgbias.methods.benchmarks.figures import PairFigures
     from kgbias.models.score.distributed import AnyScorer, ScorerSource
-    from kgbias.study.opening import Models, ScorerOptions
+    from kgbias.parameters import ScorerOptions
+    from kgbias.study.opening import Models
     from kgbias.study.study import Study
 
 _LOG_PROBABILITY = "log-probability"

@@ -27,10 +27,11 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.score.distributed import AnyScorer
 from kgbias.models.spec import loadable_spec
 from kgbias.parallel import Executor
+from kgbias.parameters import ScorerOptions
 from kgbias.probe import gather_sets
 from kgbias.probe.sets import read_descriptors, read_names
 from kgbias.study.context import Context
-from kgbias.study.opening import ScorerOptions, as_models, open_spread_scorer
+from kgbias.study.opening import as_models, open_spread_scorer
 
 
 def read_tasks(context: Context, options: BenchmarkOptions) -> list[Benchmark]:

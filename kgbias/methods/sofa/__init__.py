@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from kgbias.errors import UsageError
-from kgbias.parameters import PathLike, SelectionOptions
+from kgbias.parameters import PathLike, ScorerOptions, SelectionOptions
 from kgbias.study.calls import public_call
-from kgbias.study.opening import ScorerOptions
 
 if TYPE_CHECKING:
     from kgbias.graph.selection import Selection
