@@ -308,7 +308,8 @@ def correlate_length(result: SofaResult, probe_set: ProbeSet) -> Estimate:
     if n < _MIN_STATEMENTS or not (math.isfinite(transformed) and 0 < variance < math.inf):
         return Estimate.missing(n, float(value))
     half = student_quantile(0.975, n - 1) * math.sqrt(variance)
-    return Estimate(float(value), *np.tanh([transformed - half, transformed + half]).tolist(), n)
+    low, high = math.tanh(transformed - half), math.tanh(transformed + half)
+    return Estimate(float(value), low, high, n)
 
 
 _MIN_STATEMENTS = 4  # for the interval of a correlation
