@@ -414,7 +414,7 @@ def _figure_cell(figure: Figure, estimate: Any) -> Any:
     measure = measure_of_figure(figure.name)
     if measure and measure.ends_of_signs and figure.statistic == "total":
         shown_estimate = Estimate(estimate.value, estimate.low, estimate.high, estimate.n)
-        mean = shown_estimate.divide(max(1, estimate.n)).clip(*measure.ends_of_signs)
+        mean = shown_estimate.divide(max(1, estimate.n)).keep_within(*measure.ends_of_signs)
         return Formatted(mean, measure.form)
     return estimate
 

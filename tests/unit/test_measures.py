@@ -5,12 +5,14 @@ import math
 import pytest
 
 from kgbias import measures
+from kgbias.cli.measure import _figure_cell
 from kgbias.graph.types import Group, Run, Score, TripleView
 from kgbias.measure.figures import group_figures
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.base import ModelInfo
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import STATISTICS
+from kgbias.study.records import Figure as StoredFigure
 
 LENGTH = Measure(
     "length",
@@ -79,3 +81,11 @@ def test_what_an_estimate_says() -> None:
     assert alone.as_dict() == {"value": 2.0, "low": None, "high": None, "n": 1}
     assert str(Estimate.missing()) == "undefined, n = 0"
     assert nan_to_none({"a": [math.nan, 1.0, (math.inf,)]}) == {"a": [None, 1.0, [None]]}
+
+
+def test_a_mean_that_could_be_anything_is_shown_without_an_interval() -> None:
+    overall = measures.figures_by_name()["overall_regard"]
+    for high, shown in ((30.0, "-"), (9.5, "-1.00 to +0.50")):
+        cell = _figure_cell(overall, StoredFigure(5.0, -30.0, high, 19, "Nurses", overall.name))
+        assert cell.value.value == pytest.approx(5 / 19)
+        assert cell.value.interval("+.2f") == shown
