@@ -444,10 +444,10 @@ def test_a_gguf_file_of_other_layers_is_refused(layers: int, told: str, tmp_path
     """What it lacks would be random numbers, a billion layers would have no end."""
     pytest.importorskip("gguf")
     tiny.save_gguf(file := tmp_path / "m.gguf")
-    says = [b"llama.block_count" + struct.pack("<II", 4, count) for count in (2, layers)]
+    before, after = (b"llama.block_count" + struct.pack("<II", 4, count) for count in (2, layers))
     data = file.read_bytes()
-    assert says[0] in data
-    file.write_bytes(data.replace(*says))
+    assert before in data
+    file.write_bytes(data.replace(before, after))
     with pytest.raises(ModelError, match=told):
         list(open_model(f"hf:{tmp_path}:m.gguf").complete([Request("men", seed=1)]))
 

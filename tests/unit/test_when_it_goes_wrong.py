@@ -306,7 +306,7 @@ def test_an_answer_as_other_servers_frame_it_is_read(encoding: str, mark: str) -
 def test_an_error_of_ours_is_not_put_down_to_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
     with FaultServer(lambda *_: " kind people.") as server, without_waiting():
         model = open_model("openai:m", base_url=server.url, notify=lambda _: None)
-        monkeypatch.setattr("kgbias.models.server.parse_body", lambda body: {}["x"])
+        monkeypatch.setattr("kgbias.models.server.parse_body", lambda body: body[1_000_000])
         with pytest.raises(ModelError, match=r"^an error that was not foreseen in asking http"):
             list(model.complete([Request("a", seed=1)]))
         model.close()
