@@ -119,7 +119,7 @@ def faithfulness(
         judging = keep_applicable(judging, [judge], "completer")
     judge_options = cast(JudgeOptions, drop_unset(**judging))
     with kgbias.open(store_url, progress=True) as study:
-        result: ParserFaithfulness | list[RagasMetric] | list[JudgeAccuracy]
+        result: ParserFaithfulness | Sequence[RagasMetric] | Sequence[JudgeAccuracy]
         if text is not None:
             metric = rag.check_text(
                 study.run(run_name),
@@ -163,9 +163,9 @@ def faithfulness(
         if isinstance(result, ParserFaithfulness):
             _print_run_faithfulness(result)
         elif preference_pairs is not None:
-            _print_accuracies(cast(list[JudgeAccuracy], result))
+            _print_accuracies(cast(Sequence[JudgeAccuracy], result))
         else:
-            _print_metrics(cast(list[RagasMetric], result))
+            _print_metrics(cast(Sequence[RagasMetric], result))
         _print_trust(trust)
 
     return Output(_result_record(result) | {"reliability": _trust_record(trust)}, print_text)
