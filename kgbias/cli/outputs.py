@@ -133,7 +133,7 @@ def report(
     "width",
     type=click.FloatRange(3, 20),
     default=library_default(kgbias.Run.export, "width"),
-    help="How wide a picture is, in inches: 3.3 for a column of a two-column paper.",
+    help="How wide a picture is, in inches: 3.1 for a column of LaTeX's two-column article.",
 )
 @selection_options
 def export(run_name: str | None, store_url: str, path: Path | None, **options: Any) -> None:

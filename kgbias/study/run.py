@@ -287,8 +287,8 @@ class Run(RunContents, RunMeasuring, RunProbing):
             per_group: at most this many per group, the most frequent first. Without this and
                 `limit`, pictures have as many as are legible.
             merged: count near-duplicates as one.
-            width: of a picture, in inches, from 3 to 20: 3.3 is a column of a two-column paper,
-                7 both.
+            width: of a picture, in inches, from 3 to 20: 3.1 is a column of LaTeX's two-column
+                article, 6.4 both.
             selection: which statements count, as in `counted_statements`.
 
         A picture of two groups has what is said of each alone on the outside and of both in the
