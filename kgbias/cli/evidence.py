@@ -72,7 +72,7 @@ _PROBE_OPTIONS = (
 @click.option(
     "--indicators",
     metavar="FILE",
-    help="Your own words for groups in the vectors (see docs/how-to/groups.md).",
+    help="Your own names of groups, and words for them (see docs/how-to/groups.md).",
 )
 @setting(
     "probes",
