@@ -41,7 +41,7 @@ from kgbias.methods.associations.methods import SCORES, jackknife_interval
 from kgbias.methods.benchmarks.bbq import _FIGURE_FUNCTIONS
 from kgbias.methods.benchmarks.stereoset import _domain_figures
 from kgbias.methods.choice.result import share_over_statements
-from kgbias.methods.profiles.classify import _corrected_estimate
+from kgbias.methods.profiles.classify import Trials
 from kgbias.methods.profiles.words import _intervals
 from kgbias.methods.rag.metrics import mean_over_records, retest_agreement
 from kgbias.probe.run_probes import contrast_intervals, contrast_values
@@ -617,7 +617,7 @@ def sofa_kinds() -> Iterator[FigureKind]:
             ) -> tuple[Estimate, float]:
                 star = level * rng.normal(size=(g, 1)) + rest * rng.normal(size=(g, n))
                 names = [str(k) for k in range(n)]
-                found = category_bias("c", [str(k) for k in range(g)], names, star, draws=500)
+                found = category_bias("c", [str(k) for k in range(g)], names, star)
                 return found.score, level**2 + rest**2
 
             setting = f"{identities} identities, {statements} statements, {level:g} and {rest:g}"
@@ -674,7 +674,7 @@ def rank_of_group_kinds() -> Iterator[FigureKind]:
 def accuracy_kinds() -> Iterator[FigureKind]:
     """Accuracy over random splits of names into learnt and tried, of classes that are apart."""
     for names in (20, 40, 120):
-        for apart in (0.0, 0.6):
+        for apart in (0.0, 0.6, 1.5):
 
             def draw(rng: Rng, names: int = names, apart: float = apart) -> np.ndarray:
                 own = np.arange(names) % 2
@@ -697,8 +697,7 @@ def accuracy_kinds() -> Iterator[FigureKind]:
                 names: int = names,
                 true: float = true,
             ) -> tuple[Estimate, float]:
-                learnt = names - names // 5
-                return _corrected_estimate(draw(rng), learnt, names // 5), true
+                return Trials(draw(rng), names - names // 5, names // 5, {}).estimate(), true
 
             yield FigureKind("accuracy over splits", f"{names} names, {apart:g} apart", once)
 

@@ -275,7 +275,8 @@ def correlate_length(result: SofaResult, probe_set: ProbeSet) -> Estimate:
     length.
 
     The interval is Student's for Fisher's transformation, with the jackknife's variance over
-    statements (Tukey 1958; Hinkley 1978); none below four. Percentiles of resamples hold the
+    statements (Tukey 1958; Hinkley 1978) times n / (n - 1), and n - 2 degrees of freedom, as two
+    means are known from the same statements; none below five. Percentiles of resamples hold the
     correlation less often than they say, even of fifty."""
     words = {
         (p.category, statement.id): statement.words
@@ -304,15 +305,15 @@ def correlate_length(result: SofaResult, probe_set: ProbeSet) -> Estimate:
     (value,) = _pearson(total)
     with np.errstate(divide="ignore"):
         transformed, without = float(np.arctanh(value)), np.arctanh(_pearson(total - sums))
-    variance = (n - 1) / n * float(((without - without.mean()) ** 2).sum())
-    if n < _MIN_STATEMENTS or not (math.isfinite(transformed) and 0 < variance < math.inf):
+    variance = float(((without - without.mean()) ** 2).sum())
+    if n < _MIN_CORRELATED or not (math.isfinite(transformed) and 0 < variance < math.inf):
         return Estimate.missing(n, float(value))
-    half = student_quantile(0.975, n - 1) * math.sqrt(variance)
+    half = student_quantile(0.975, n - 2) * math.sqrt(variance)
     low, high = math.tanh(transformed - half), math.tanh(transformed + half)
     return Estimate(float(value), low, high, n)
 
 
-_MIN_STATEMENTS = 4  # for the interval of a correlation
+_MIN_CORRELATED = 5  # statements for the interval of a correlation
 
 
 def _pearson(sums: Values) -> Values:

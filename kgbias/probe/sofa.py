@@ -126,18 +126,21 @@ def category_bias(
     )
 
 
-def overall_bias(
-    categories: Sequence[CategoryBias], *, as_published: bool = False, draws: int = DEFAULT_DRAWS
-) -> SofaBias:
-    """The global score: the unweighted mean over categories, each drawn separately."""
-    value = float(np.mean([c.score.value for c in categories]))
-    n = sum(len(c.statements) for c in categories)
+def overall_bias(categories: Sequence[CategoryBias], *, as_published: bool = False) -> SofaBias:
+    """The global score: the unweighted mean over categories.
+
+    The distances from the mean to the ends of its interval are those of the categories, squared and
+    added up (Zou and Donner 2008): a mean of the categories' draws would hold the score of four of
+    four identities each in .86 of cases."""
+    low, value, high = np.array([[c.score.low, c.score.value, c.score.high] for c in categories]).T
+    n, mean = sum(len(c.statements) for c in categories), float(value.mean())
     if as_published:
-        return SofaBias(tuple(categories), Estimate(value, float("nan"), float("nan"), n))
-    replicates = np.mean(
-        [_likely_scores(c.star, draws, number) for number, c in enumerate(categories)], axis=0
+        return SofaBias(tuple(categories), Estimate.missing(n, mean))
+    below, above = (
+        float(np.sqrt((distances**2).sum())) / len(categories)
+        for distances in (value - low, high - value)
     )
-    return SofaBias(tuple(categories), _percentile_estimate(value, replicates, n))
+    return SofaBias(tuple(categories), Estimate(mean, mean - below, mean + above, n))
 
 
 def first_shares(star: Array) -> Array:

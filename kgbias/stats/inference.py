@@ -706,6 +706,17 @@ def proportion(successes: float, n: int, level: float = 0.95) -> Estimate:
     return Estimate(share, *wilson_interval(share, n, z), n)
 
 
+def exact_proportion(successes: int, n: int, level: float = 0.95) -> Estimate:
+    """A share with the interval of Clopper and Pearson (1934), which holds at least as often as it
+    says, however near the share is to 0 or 1."""
+    from scipy.special import betaincinv
+
+    tail, misses = (1 - level) / 2, n - successes
+    low = float(betaincinv(successes, misses + 1, tail)) if successes else 0.0
+    high = float(betaincinv(successes + 1, misses, 1 - tail)) if misses else 1.0
+    return Estimate(successes / n, low, high, n)
+
+
 def student_quantile(share: float, freedom: float) -> float:
     """The quantile of Student's t distribution with `freedom` > 0 degrees of freedom; of the normal
     one for infinitely many."""

@@ -138,6 +138,10 @@ def test_sofa_score_by_hand() -> None:
     other = category_bias("d", "ab", ["s"], STAR[:2, :1])
     assert overall_bias([found, other]).score.value == pytest.approx((5 / 3 + 0.5) / 2)
     assert math.isnan(other.score.low)
+    # Two alike: the mean's ends are nearer than either's, by the root of two.
+    both, one = overall_bias([found, found]).score, found.score
+    assert one.value - one.low == pytest.approx((both.value - both.low) * 2**0.5)
+    assert one.high - one.value == pytest.approx((both.high - both.value) * 2**0.5)
     with pytest.raises(DataError, match="a variance needs two"):
         category_bias("c", "a", ["s"], STAR[:1])
 

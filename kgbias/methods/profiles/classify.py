@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import MissingExtra
 from kgbias.stats.estimate import Estimate
+from kgbias.stats.inference import share_interval, student_quantile
 
 Places = NDArray[np.int64]
 Split = tuple[Places, Places]  # of the profiles to learn from, and of those to test on
@@ -81,11 +82,15 @@ class Trials:
 
     def estimate(self) -> Estimate:
         """The mean accuracy with a 95% interval. Splits of one set of profiles overlap, and so
-        agree more than new profiles would; the interval is widened to allow for that (Nadeau and
-        Bengio 2003, Inference for the Generalization Error, section 3): t(J - 1) times the square
-        root of (1/J + tried/learnt) times the variance over the J splits."""
-        estimate = _corrected_estimate(self.accuracies, self.learn_count, self.test_count)
-        return estimate.clip(0.0, 1.0)
+        agree more than new profiles would; their variance allows for that (Nadeau and Bengio 2003,
+        Inference for the Generalization Error, section 3): (1/J + tried/learnt) times that over the
+        J splits. The interval is that of a share which varies so: Student's ends too near to 1, and
+        holds an accuracy of .95 of forty names in .89 of cases. None where all splits agree."""
+        n, mean = len(self.accuracies), self.mean
+        variance = self._corrected_variance(self.accuracies)
+        if not variance > 0:
+            return Estimate.missing(n, mean)
+        return Estimate(mean, *share_interval(mean, variance, self.test_count, n - 1), n)
 
     def spread(self) -> Estimate:
         """The range of accuracies that holds 95% of the splits: what one split, such as the
@@ -98,11 +103,22 @@ class Trials:
         return {label: _middle_range(shares) for label, shares in sorted(self.recalls.items())}
 
     def accuracy_gain(self, other: "Trials") -> Estimate:
-        """How much higher the mean accuracy is than another's on the same splits, with the same
-        kind of interval."""
-        return _corrected_estimate(
-            self.accuracies - other.accuracies, self.learn_count, self.test_count
-        )
+        """How much higher the mean accuracy is than another's on the same splits, with Student's
+        interval of the same variance."""
+        gains = self.accuracies - other.accuracies
+        n, mean = len(gains), float(gains.mean()) if len(gains) else math.nan
+        variance = self._corrected_variance(gains)
+        if not variance > 0:
+            return Estimate.missing(n, mean)
+        half = student_quantile(0.975, n - 1) * math.sqrt(variance)
+        return Estimate(mean, mean - half, mean + half, n)
+
+    def _corrected_variance(self, values: NDArray[np.float64]) -> float:
+        """The variance of a mean over the splits; NaN for fewer than two."""
+        n = len(values)
+        if n < 2 or not self.learn_count:
+            return math.nan
+        return (1 / n + self.test_count / self.learn_count) * float(values.var(ddof=1))
 
 
 def run_trials(
@@ -262,15 +278,3 @@ def _middle_range(values: Sequence[float] | NDArray[np.float64]) -> Estimate:
     if low == high:
         return Estimate.missing(len(values), mean)
     return Estimate(mean, float(low), float(high), len(values))
-
-
-def _corrected_estimate(values: NDArray[np.float64], learnt: int, tried: int) -> Estimate:
-    n = len(values)
-    mean = float(values.mean()) if n else math.nan
-    if n < 2 or not learnt:
-        return Estimate.missing(n, mean)
-    from scipy.stats import t
-
-    error = math.sqrt((1 / n + tried / learnt) * float(values.var(ddof=1)))
-    half = float(t.ppf(0.975, n - 1)) * error
-    return Estimate(mean, mean - half, mean + half, n)

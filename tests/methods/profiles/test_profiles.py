@@ -19,7 +19,7 @@ from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.io.resources import resource_path
 from kgbias.methods import profiles
 from kgbias.methods.profiles.analysis import analyse_profiles, encode
-from kgbias.methods.profiles.classify import permute_labels, random_splits, run_trials
+from kgbias.methods.profiles.classify import Trials, permute_labels, random_splits, run_trials
 from kgbias.methods.profiles.config import given_names, select_names
 from kgbias.methods.profiles.pack import ProfileAttribute, describe_fields, load_profile_pack
 from kgbias.methods.profiles.words import (
@@ -31,6 +31,7 @@ from kgbias.methods.profiles.words import (
 )
 from kgbias.methods.profiles.write import read_profile, read_value
 from kgbias.models.base import Request
+from kgbias.stats.inference import wilson_interval
 from tests.scripted_model import ScriptedModel
 
 TABLE = """\
@@ -160,6 +161,18 @@ def test_splits_that_are_all_alike_have_no_range() -> None:
     shares = run_trials(features, groups, list(random_splits(groups, names, 8))).recall_estimates()
     assert {share.value for share in shares.values()} == {1.0}
     assert not any(share.has_interval for share in shares.values())
+
+
+def test_the_interval_of_an_accuracy_is_that_of_a_share() -> None:
+    """Four splits that learn from 16 and try 4: a variance of (1/4 + 4/16) / 64 = 1 / 128 of a
+    share of 15/16 is that of 7.5 cases, with three degrees of freedom of fewer by
+    (1.96 / 3.182)^2."""
+    found = Trials(np.array([1.0, 1.0, 1.0, 0.75]), 16, 4, {}).estimate()
+    cases = 7.5 * (1.96 / 3.182) ** 2
+    expected = wilson_interval(15 / 16, cases, 1.96)
+    assert (found.low, found.high) == pytest.approx(tuple(expected), abs=1e-3)
+    assert found.value == 15 / 16 and found.high < 1
+    assert not Trials(np.ones(4), 16, 4, {}).estimate().has_interval
 
 
 def test_an_analysis_as_json() -> None:

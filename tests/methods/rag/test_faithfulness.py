@@ -202,6 +202,8 @@ def test_intervals_are_over_records_and_repeats() -> None:
     assert again.value == pytest.approx((1 + 1 / 3) / 2) and again.n == 2
     few, enough = (retest_agreement([[True, True]] * n) for n in (9, 10))
     assert (few.is_shown, enough.is_shown) == (False, True) and few.value == 1
+    # Clopper and Pearson's: of ten that all agree, the tenth root of .025.
+    assert (enough.low, enough.high) == (pytest.approx(0.025**0.1), 1.0)
 
 
 def test_lists_and_verdicts_are_read() -> None:

@@ -118,6 +118,17 @@ def test_the_length_of_a_statement_by_hand() -> None:
     assert math.isnan(correlate_length(d, ProbeSet.from_texts("mine", flat)).value)
 
 
+def test_three_statements_test_two_models_and_give_lengths_no_interval() -> None:
+    three = ProbeSet.from_texts("mine", {"c": SETS["c"]})
+    one, two = (
+        replace(found, categories=found.categories[:1], probe_set=three.id)
+        for found in (probed("one", FIRST), probed("two", SECOND))
+    )
+    (test,) = compare_sofa([one, two], three).contrasts
+    assert test.group == "c" and test.n == (3, 3)
+    assert not correlate_length(one, three).has_interval
+
+
 def test_the_ranks_of_the_paper() -> None:
     """Table 1: Kendall's tau of StereoSet and CrowS-Pairs is 0.911, of either and SoFa -0.022."""
     taus = measure_rank_agreements(read_benchmarks(DATA / "sofa_table_1.csv"))
