@@ -162,6 +162,7 @@ def compare(
             and (categories is None or component.category in categories)
         ]
         refusals: Sequence[GroupRefusals] = ()
+        is_import = run.stored.record.kind == "import"
         if not groups and run.stored.record.kind == "crawl":
             refusals = run.refusals()
         content: Sequence[DistinctiveFeature] = ()
@@ -186,7 +187,7 @@ def compare(
         _print_group_tests(run.name, tests, arms)
         _print_variance(variance)
         print_refusals(refusals)
-        _print_said_more(content)
+        _print_said_more(content, "statements" if is_import else "prompts")
 
     return Output(data, print_text)
 
@@ -240,13 +241,14 @@ def print_refusals(rows: "Sequence[GroupRefusals]") -> None:
     )
 
 
-def _print_said_more(rows: "Sequence[DistinctiveFeature]") -> None:
-    """Print what is said more of each group than of the others, the largest first."""
+def _print_said_more(rows: "Sequence[DistinctiveFeature]", unit: str) -> None:
+    """Print what is said more of each group than of the others, the largest first; `unit` is what
+    was dealt anew."""
     if not rows:
         return
     show.say(
         "",
-        "said more of a group than of the others of its category (exact, by dealing whole prompts "
+        f"said more of a group than of the others of its category (exact, by dealing whole {unit} "
         "anew, corrected over its features by Benjamini and Hochberg)",
     )
     shown: list[DistinctiveFeature] = []
@@ -257,7 +259,7 @@ def _print_said_more(rows: "Sequence[DistinctiveFeature]") -> None:
             Column("group"),
             Column("what"),
             Column(""),
-            Column("its prompts", "d", joiner=" of "),
+            Column(f"its {unit}", "d", joiner=" of "),
             Column("the others'", "d", joiner=" of "),
             Column("more", "+.0%", interval=True),
             Column("p adj.", ".2g"),
@@ -409,9 +411,11 @@ def _print_verdicts(verdicts: Sequence[str], family: "Sequence[GroupTest]", meas
         not_shown = (
             "" if verdicts else f"{spoken_name(measure)}: no difference was shown{despite}; "
         )
+        some = f" in {len(sizes)} of {len(family)} comparisons" if len(sizes) < len(family) else ""
         test_note = ", by each test alone, where all together differ" if len(family) > 1 else ""
         show.say(
-            f"-> {not_shown}differences of {size} would have been found in 80% of cases{test_note}"
+            f"-> {not_shown}differences of {size} would have been found{some} in 80% of cases"
+            f"{test_note}"
         )
 
 

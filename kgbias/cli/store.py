@@ -54,7 +54,8 @@ def _print_runs(
         distinct = f" ({triples / statements:.0%} distinct)" if statements else ""
         show.say(
             f"{row['name']}  {row['model']}  {row['status']}  "
-            f"{len(row['groups'])} groups  {statements} statements{distinct}  "
+            f"{show.pluralise(len(row['groups']), 'group')}  "
+            f"{show.pluralise(statements, 'statement')}{distinct}  "
             f"{row['generations']} generations  {row['refused']} refused  "
             f"{row['invalid']} invalid  {row['echoes']} rejected echoes  {row['nonsense']} nonsense"
             + ("" if row["seconds"] is None else f"  asked in {format_duration(row['seconds'])}")

@@ -26,6 +26,7 @@ from kgbias.stats.units import UnitSums
 DEFAULT_PERMUTATIONS = 19_999
 _MAX_EXACT_PAIRS = 14  # pairs; up to this many, all signs are listed
 _CHUNK_NUMBERS = 4_000_000
+_ROUNDING = 1e-9  # of a sum: values that are all the same differ by less
 _POWER_SAMPLES = 1_000  # from which the power of a test is estimated, to within 0.013
 
 
@@ -187,7 +188,8 @@ def permutation_detectable(
     """The smallest true difference of means that `permutation_p_value` finds at this level in this
     share of samples drawn as these were; in units of the measure, above 0. NaN if no difference
     would be found that often: no stratum has clusters of both sides, or there are too few ways of
-    exchanging them for so low a p-value.
+    exchanging them for so low a p-value. NaN too if values do not vary, but for rounding: how much
+    others would is not known.
 
     The samples are drawn from the observed clusters, minus the difference between their sides:
     within each side of a stratum or, if a side has a single cluster, shuffled among the stratum's.
@@ -215,7 +217,8 @@ def permutation_detectable(
     stratum_moments = [_sample_moments(stratum, rng) for stratum in strata]
     moments = np.sum(stratum_moments, axis=0)
     variances = np.array([row[2].mean() for row in stratum_moments])
-    if not variances.any():
+    largest_sum = max(float(np.abs(side.sums).max()) for side in (first, second))
+    if variances.sum() <= (_ROUNDING * largest_sum) ** 2:
         return math.nan
     degrees = np.array([len(stratum.sums) - 1.0 for stratum in strata])
     # the square of a variance from few is too large by 1 + 2 / free

@@ -130,6 +130,12 @@ class Draws:
         """Whether it is known how the statements were drawn."""
         return bool(self._places)
 
+    @property
+    def unit(self) -> str:
+        """What tests deal anew, in words: statements, if it is not known which prompts led to
+        them."""
+        return "prompts" if self.is_known else "statements"
+
     def sample(self, triples: Sequence[TripleView], measure: str) -> Sample:
         """As `kgbias.measures.measure_values`, for triples that count, each from one arm; with the
         design by which they were drawn, if it is known."""

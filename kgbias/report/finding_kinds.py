@@ -47,7 +47,8 @@ class FindingKind:
         nothing: what was not shown, as part of a sentence, if the kind is not shown.
         rest_not_shown: the same if it is.
         remark: a sentence about all of its findings.
-        examined: what was looked at, as part of a sentence.
+        examined: in what a difference between groups was looked for, as part of a sentence; "" for
+            a kind that compares no groups.
     """
 
     p_value: float

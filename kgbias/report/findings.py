@@ -103,10 +103,17 @@ def _count_statements(arm: ArmData) -> Counter[str]:
     return said_of
 
 
-def _content_tests(arm: ArmData) -> Sequence[ContentTest]:
-    """Those from which something could be told: none where all groups have too few statements."""
-    most = max(_count_statements(arm).values(), default=0)
-    return arm.content if most >= MIN_STATEMENTS else ()
+def _groups_with_enough(arm: ArmData, category: str) -> set[str]:
+    """The groups of a category of which there are enough statements, and of all others together."""
+    of_category = {g.name for g in arm.run.groups if g.category == category}
+    said_of = {name: n for name, n in _count_statements(arm).items() if name in of_category}
+    total = sum(said_of.values())
+    return {name for name, n in said_of.items() if min(n, total - n) >= MIN_STATEMENTS}
+
+
+def _content_tests(arm: ArmData) -> list[ContentTest]:
+    """Those with a group of which something could be told."""
+    return [test for test in arm.content if _groups_with_enough(arm, test.category)]
 
 
 def _tone_families(arm: ArmData) -> list[OmnibusTest]:
@@ -306,13 +313,13 @@ def _content_kind(data: RunData, explorer: str) -> FindingKind | None:
     tests = [] if arm is None else _content_tests(arm)
     if arm is None or not tests:
         return None
-    said_of = _count_statements(arm)
     family_p = holm([t.p for t in tests])
     findings = []
     for test, p in zip(tests, family_p, strict=True):
         by_group: dict[str, list[DistinctiveFeature]] = {}
+        told = _groups_with_enough(arm, test.category)
         for feature in test.found if p <= SIGNIFICANCE_LEVEL else ():
-            if said_of[feature.group] >= MIN_STATEMENTS:
+            if feature.group in told:
                 by_group.setdefault(feature.group, []).append(feature)
         findings += [
             _content_finding(data, arm, test, features, float(p), len(tests))
@@ -355,7 +362,7 @@ def _content_finding(
     """What is said more of one group, the largest first; what rests on the same statements once."""
     distinct = _keep_distinct(features)[:MAX_FINDINGS_OF_A_KIND]
     strongest, *others = distinct
-    unit = "prompts" if data.draws.is_known else "statements"
+    unit = data.draws.unit
     difference = strongest.difference
     sentence = Markup(
         "About <b>{}</b> it {} in {} of {} {}, about the other groups{} in {} of {}: {}{} "
@@ -471,11 +478,11 @@ def _difference_finding(
     method = (
         f"By t-test of the difference that {difference.n} labels correct"
         if by_labels
-        else "By permutation of whole prompts"
+        else f"By permutation of whole {data.draws.unit}"
     )
     p_own = test.label_difference.p_adjusted if by_labels else test.p_adjusted
     test_note = (
-        f"{method}, with one mix of prompts for all groups: "
+        f"{method}{', with one mix of prompts for all groups' if data.draws.is_known else ''}: "
         f"{p_value_words(p_own)}, {correction_words(test.family, 'comparison')}. "
         f"Whether the groups{_of_category(test.category)} differ at all: "
         f"{p_value_words(family_p)}, {correction_words(families, 'such question')}."
@@ -507,14 +514,12 @@ def _undetected_note(families: Sequence[OmnibusTest]) -> str:
     families show one on their own, so that the page does not seem to contradict itself."""
     by_category: dict[str, list[str]] = {}
     for family in families:
-        sizes = [
-            t.headline_detectable for t in family.tests if not math.isnan(t.headline_detectable)
+        tested = [
+            t for t in family.tests if not (math.isnan(t.p) and math.isnan(t.headline_detectable))
         ]
-        if sizes or any(not math.isnan(t.p) for t in family.tests):
-            form = get_measure(family.measure).form.lstrip("+")
-            detectable = f"{max(sizes):{form}}" if sizes else "none that is possible"
+        if tested:
             measures = by_category.setdefault(family.category, [])
-            measures.append(f"{spoken_name(family.measure)} ({detectable})")
+            measures.append(f"{spoken_name(family.measure)} ({_detectable_words(tested)})")
     if not by_category:
         return ""
     parts = "; ".join(
@@ -526,6 +531,17 @@ def _undetected_note(families: Sequence[OmnibusTest]) -> str:
         f"differences between groups {parts}; in brackets, the difference that the test of one "
         f"group, by itself, would find in 80% of such crawls{regard}{_alone_note(families)}"
     )
+
+
+def _detectable_words(tests: Sequence[GroupTest]) -> str:
+    """The largest difference that a test of one group needs to find it, and of how many groups none
+    is known: none that is possible would be found, or what is said does not vary."""
+    sizes = [t.headline_detectable for t in tests if not math.isnan(t.headline_detectable)]
+    if not sizes:
+        return "none known"
+    largest = f"{max(sizes):{get_measure(tests[0].measure).form.lstrip('+')}}"
+    unknown = len(tests) - len(sizes)
+    return f"{largest}; for {unknown} of {len(tests)} groups none known" if unknown else largest
 
 
 def _alone_note(families: Sequence[OmnibusTest]) -> str:
@@ -581,7 +597,7 @@ def _arm_kind(data: RunData, explorer: str) -> FindingKind | None:
                 "higher" if t.difference.value > 0 else "lower",
                 small_interval(make_positive(t.difference), 1, form),
             ),
-            f"By permutation of whole prompts: {p_value_words(float(p))}, "
+            f"By permutation of whole {data.draws.unit}: {p_value_words(float(p))}, "
             f"{correction_words(len(tests), 'comparison')} of an arm with "
             f"none.{unit_sentence(t.measure)}",
             f"{t.n[0]:,} and {t.n[1]:,} statements.",
@@ -593,10 +609,7 @@ def _arm_kind(data: RunData, explorer: str) -> FindingKind | None:
         if p <= SIGNIFICANCE_LEVEL and t.differs
         for form in [get_measure(t.measure).form.lstrip("+")]
     ]
-    none = "an effect of the augmentation arms"
-    return FindingKind(
-        float(min(family_p)), findings, none, examined="what the prefixes of its prompts change"
-    )
+    return FindingKind(float(min(family_p)), findings, "an effect of the augmentation arms")
 
 
 @dataclass(frozen=True, slots=True)

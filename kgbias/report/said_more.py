@@ -23,6 +23,11 @@ def said_more_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exh
         chance_note = (
             "" if math.isnan(test.floor) else f"; by chance, {format_mean_count(test.floor)} in all"
         )
+        draws = data.run_data.draws
+        what_counts, alike = "statements that have it, of all", ""
+        if draws.is_known:
+            what_counts = "prompts that led to it, of those that led to a statement"
+            alike = " among prompts asked alike"
         yield Exhibit(
             key,
             category,
@@ -31,13 +36,12 @@ def said_more_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exh
             None,
             Table(
                 key,
-                f"What is said more of one group of {category} than of the others: prompts that "
-                "led to it, of those that led to a statement.",
+                f"What is said more of one group of {category} than of the others: {what_counts}.",
                 (
                     GROUP_COLUMN,
                     Column("kind"),
                     Column("what"),
-                    Column("prompts"),
+                    Column(draws.unit),
                     Column("the others'"),
                     Column("more", "+.0%", interval=True),
                     Column("q", format_p_value),
@@ -54,9 +58,9 @@ def said_more_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exh
                     ]
                     for one in test.found[:MAX_ROWS]
                 ],
-                "Largest log-odds first. More: the difference of the shares among prompts asked "
-                "alike. q: exact, by dealing whole prompts anew, corrected (Benjamini and "
-                f"Hochberg) over everything tried about a group{chance_note}. Rows may rest on the "
-                f"same statements.{more_note}",
+                f"Largest log-odds first. More: the difference of the shares{alike}. q: exact, by "
+                f"dealing whole {draws.unit} anew, corrected (Benjamini and Hochberg) over "
+                f"everything tried about a group{chance_note}. Rows may rest on the same "
+                f"statements.{more_note}",
             ),
         )

@@ -1,5 +1,6 @@
 """The first screen of a report: it shows what was shown, and of nothing it shows nothing."""
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
@@ -125,6 +126,24 @@ def test_what_could_not_be_shown_is_not_said_to_be_looked_at(store: SQLiteStore)
         found
     )
     assert "No difference" not in render_screen(found)
+
+
+def test_a_group_is_not_told_from_too_few_others(store: SQLiteStore) -> None:
+    """Enough about one of two groups is not enough: the other is all that it is held against."""
+    one_sided = run_of(store, {"Ayes": (0, 0, 40), "Bees": (5, 0, 0)})
+    assert not build_screen(one_sided).kinds and not list_questions(one_sided)
+
+
+def test_of_how_many_groups_no_difference_is_known_is_said(store: SQLiteStore) -> None:
+    data = run_of(store, {"Ayes": (9, 9, 9), "Bees": (9, 9, 9), "Cees": (9, 9, 9)})
+    (family,) = (f for f in data.arms[0].omnibus if f.measure == "regard")
+    for unknown, words in ((0, ")"), (1, "; for 1 of 3 groups none known)"), (3, "none known)")):
+        tests = [
+            replace(t, detectable=math.nan if n < unknown else 0.5)
+            for n, t in enumerate(family.tests)
+        ]
+        said = _undetected_note([replace(family, tests=tuple(tests))])
+        assert f"regard ({'0.50' if unknown < 3 else ''}{words}" in said
 
 
 def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:

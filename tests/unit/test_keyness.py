@@ -207,6 +207,11 @@ def test_planted_content_is_on_the_first_screen(store: SQLiteStore) -> None:
     (row,) = exhibit.table.rows
     assert row[:5] == ["Farmers", "word", "fields", f"{one.prompts} of 60", "0 of 180"]
     assert row[5:] == [one.difference, one.q] and "in all. Rows may" in exhibit.table.note
+    assert "dealing whole prompts anew" in exhibit.table.note
+    data.draws = Draws({})  # as of an import
+    (exhibit,) = said_more_exhibits(data.arms[0], "occupations", "01")
+    assert "dealing whole statements anew" in exhibit.table.note
+    assert "statements that have it, of all" in exhibit.table.caption
 
 
 def test_what_is_said_more_can_be_taken_out(tmp_path: Path) -> None:

@@ -147,7 +147,11 @@ def test_what_no_test_can_find_is_not_known() -> None:
     )  # the lowest p of five pairs is 2 / 32
     assert math.isfinite(permutation_detectable(*five, level=0.0626))
     assert math.isnan(permutation_detectable(five[0], side([1.0], [9]), level=0.05))
-    assert math.isnan(permutation_detectable(side([1.0] * 9), side([1.0] * 9), level=0.05))
+    # Values that do not vary, in sums that rounding tells apart.
+    for value in (1.0, 0.1):
+        sums, sizes = np.array([value * 3, value + value + value] * 5), np.full(10, 3.0)
+        same = ClusterSample([0] * 10, sums, sizes)
+        assert math.isnan(permutation_detectable(same, same, level=0.05))
     many = [ClusterSample([0] * 30, np.arange(30.0), np.ones(30)) for _ in range(2)]
     assert math.isnan(permutation_detectable(many[0], many[1], level=1e-5))  # below one in 20,000
 
