@@ -157,7 +157,7 @@ def show_results(
         if comparison:
             print_comparison(comparison)
 
-    data: dict[str, Any] = {"models": results}
+    data: dict[str, Any] = {"models": list(results)}
     if comparison:
         data["comparison"] = comparison
     return Output(data, print_text)

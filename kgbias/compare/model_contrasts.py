@@ -30,6 +30,7 @@ from kgbias.compare.paired_tests import (
     rank_probabilities,
 )
 from kgbias.compare.permutation import permutation_units
+from kgbias.compare.run_setup import check_group_names
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SelectedStatements
@@ -287,6 +288,7 @@ def contrast_models(
         raise UsageError(no_such("correction", correction, ("holm", "bh")))
     group_ids = {node_id("group", name) for name in groups}
     names = {g.id: g.name for s in subjects for g in s.groups}
+    check_group_names(groups, (group for s in subjects for group in s.groups))
     keys = [
         key
         for key in dict.fromkeys(key for s in subjects for key in s.samples)

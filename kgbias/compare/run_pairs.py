@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 
 from kgbias.compare.families import testable_measures
-from kgbias.compare.run_setup import check_comparable, list_setup_differences
+from kgbias.compare.run_setup import check_comparable, check_group_names, list_setup_differences
 from kgbias.errors import UsageError
 from kgbias.graph.selection import (
     SelectedStatements,
@@ -92,6 +92,7 @@ def compare_runs(
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("name each run once")
     check_comparable(runs, measures)
+    check_group_names(groups, (group for run in runs for group in run.groups))
     sides = {
         run.id: _RunStatements.from_run(run, selection or Selection(), progress) for run in runs
     }

@@ -3,14 +3,14 @@ and declines half of its prompts, and of one that continues text, are not about 
 of that is said beside the comparison; runs that have nothing to compare are refused."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations, islice
 from typing import Any
 
 from kgbias.compare.refusals import estimate_refusal_share, list_prompt_refusals
-from kgbias.errors import UsageError
+from kgbias.errors import UsageError, no_such
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Metric
+from kgbias.graph.types import Group, Metric, node_id
 from kgbias.io.text import spoken_name
 
 MAX_ANSWERS_READ = 200  # answers by which is told whether a model thought before them
@@ -105,6 +105,14 @@ def check_comparable(runs: Sequence[StoredRun], measures: Sequence[str] = ()) ->
                     f"{_scorer_name(other_metrics[name])} in the other; "
                     f"measure both alike, or name other `measures`"
                 )
+
+
+def check_group_names(wanted_names: Sequence[str], groups: Iterable[Group]) -> None:
+    """Raise UsageError for a name that none of the groups has."""
+    names_by_id = {group.id: group.name for group in groups}
+    for name in wanted_names:
+        if node_id("group", name) not in names_by_id:
+            raise UsageError(no_such("group", name, names_by_id.values(), " in these runs"))
 
 
 def _prompt_language(run: StoredRun) -> str | None:

@@ -17,6 +17,7 @@ from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import AskTimer, Store
 from kgbias.graph.types import Answer, Category, Generation, Group, Outcome, Run
 from kgbias.ids import content_id
+from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.language.words import is_refusal
 from kgbias.models.base import Completer, ModelInfo, PromptForm, Request, Settings
@@ -175,8 +176,11 @@ def pack_identity(pack: PromptPack) -> dict[str, Any]:
     return {name: getattr(pack, name) for name in ("name", "version", "language", "hash")}
 
 
-@dataclass
-class GenerationSummary:
+_OUTCOMES = ("ok", "refused", "unparsable", "failed")
+
+
+@dataclass(repr=False)
+class GenerationSummary(Result):
     """What a call did.
 
     Attributes:
@@ -194,6 +198,19 @@ class GenerationSummary:
     usage: Usage = field(default_factory=Usage)
     outcomes: dict[str, Counter[str]] = field(default_factory=dict)
     reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def as_rows(self) -> Rows[dict[str, Any]]:
+        """The groups, each with how many answers about it ended in each way. Columns: group, ok,
+        refused, unparsable, failed."""
+        columns = [Column(outcome, "d") for outcome in _OUTCOMES]
+        rows = [
+            {"group": group} | {outcome: counts[outcome] for outcome in _OUTCOMES}
+            for group, counts in self.outcomes.items()
+        ]
+        return Rows(rows, (Column("group"), *columns))
+
+    def heading(self) -> str:
+        return f"run {self.run.name}: {self.asked_count:,} asked, {self.cached_count:,} in the log"
 
     def count_outcome(self, group: str, generation: Generation) -> None:
         """Count how an answer about a group ended."""

@@ -10,6 +10,8 @@ from typing import Annotated, Any
 
 from kgbias.graph.record import JsonReader, OrNaN, Record, Row, build_record, canonical_json
 from kgbias.ids import content_id
+from kgbias.io.columns import Column
+from kgbias.io.rows import Result, Rows
 from kgbias.io.text import storable
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.stats.estimate import Estimate
@@ -65,8 +67,8 @@ class ProbePart:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeSet:
+@dataclass(frozen=True, slots=True, repr=False)
+class ProbeSet(Result):
     """Groups and statements that models are probed with. The id is computed from their texts alone,
     in any order."""
 
@@ -88,6 +90,18 @@ class ProbeSet:
                 for category, (groups, statements) in sets.items()
             ),
         )
+
+    def as_rows(self) -> Rows[ProbePart]:
+        """The categories. Columns: category, groups and statements (how many)."""
+        columns = (
+            Column("category"),
+            Column("groups", "d", get=lambda part: len(part.groups)),
+            Column("statements", "d", get=lambda part: len(part.statements)),
+        )
+        return Rows(self.parts, columns)
+
+    def heading(self) -> str:
+        return f"probe set {self.name}"
 
     @property
     def id(self) -> str:

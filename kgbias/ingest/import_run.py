@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 
 from kgbias.graph.profiles import Profile, ProfilePart
@@ -10,13 +11,15 @@ from kgbias.graph.types import Category, Generation, Group, Run
 from kgbias.ids import content_id
 from kgbias.ingest.statement_file import StatementFile
 from kgbias.ingest.statement_table import ImportedStatement
+from kgbias.io.columns import Column, columns_of
+from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo
 
 DEFAULT_CATEGORY = "imported"
 
 
-@dataclass(frozen=True, slots=True)
-class ImportResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class ImportResult(Result):
     """The run, with the number of its statements (each counted as often as it was said), of its
     distinct triples, of the file's rows left out because they lacked a part and, for a corpus, of
     its passages and their relations."""
@@ -27,6 +30,11 @@ class ImportResult:
     left_out: int
     passages: int = 0
     relations: int = 0
+
+    def as_rows(self) -> Rows["ImportResult"]:
+        """Itself. Columns: run (its name), and the counts."""
+        _, *counts = columns_of(ImportResult)
+        return Rows([self], (Column("run", get=attrgetter("run.name")), *counts))
 
 
 def import_file(

@@ -4,10 +4,13 @@ that are more than rows, but show and convert themselves as they do."""
 import html
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from operator import attrgetter
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
-from kgbias.errors import MissingExtra
-from kgbias.io.columns import Column, columns_of
+from kgbias.errors import MissingExtra, UsageError, no_such
+from kgbias.io.columns import Column, Formatted, columns_of
+from kgbias.io.drawing import draw_estimates
 from kgbias.io.text import printable, shorten
 
 if TYPE_CHECKING:
@@ -80,6 +83,40 @@ class Rows(Sequence[T], Generic[T]):
         except ModuleNotFoundError as error:
             raise MissingExtra("pandas", extra="frames") from error
         return pandas.DataFrame(self.records(), columns=list(self.columns))
+
+    def draw(self, ax: Any = None, *, column: str = "") -> Any:
+        """Draw a column of figures with their 95% intervals, a line for each row, into axes of
+        matplotlib; returns the axes.
+
+        Args:
+            ax: the axes (None: a figure of their own).
+            column: the name of the column (default: the first that has intervals).
+
+        Raises UsageError if there is no such column, or no figure in it.
+        """
+        with_intervals = {each.name: each for each in self._layout if each.interval}
+        if not with_intervals:
+            raise UsageError("no column of this table has intervals, so there is nothing to draw")
+        chosen = column or next(iter(with_intervals))
+        if chosen not in with_intervals:
+            raise UsageError(no_such("column with intervals", chosen, with_intervals))
+        # A row is called by the columns of text that stand before its first figure.
+        names = []
+        for each in self._layout:
+            if each.is_numeric:
+                break
+            names.append(each)
+        estimates = []
+        for item in self._items:
+            cell = with_intervals[chosen].read(item)
+            cell = cell.value if isinstance(cell, Formatted) else cell
+            # NaN is no figure.
+            if cell is not None and cell.value == cell.value:
+                title = ", ".join(filter(None, (each.text(each.read(item)) for each in names)))
+                estimates.append((shorten(printable(title), _MAX_CELL_CHARACTERS), cell))
+        if not estimates:
+            raise UsageError(f"there is no figure in the column {chosen!r}")
+        return draw_estimates(estimates, with_intervals[chosen].heading, ax)
 
     @overload
     def __getitem__(self, index: int) -> T: ...
@@ -177,6 +214,12 @@ def _restore_rows(
     return Rows(items, columns, shown=shown_names)
 
 
+def file_rows(paths: Iterable[Path]) -> Rows[Path]:
+    """Files that were written. Columns: file (its name), folder."""
+    folder = Column("folder", get=lambda path: str(path.parent))
+    return Rows(paths, (Column("file", get=attrgetter("name")), folder))
+
+
 class Result:
     """A result that is more than rows: it shows itself in a few lines, and its rows convert as
     `Rows` do. A class of it has `as_rows`, and `__str__` if a table does not say the most of it."""
@@ -198,6 +241,11 @@ class Result:
     def to_frame(self) -> "DataFrame":
         """The rows as a pandas DataFrame. Raises MissingExtra if pandas is not installed."""
         return self.as_rows().to_frame()
+
+    def draw(self, ax: Any = None) -> Any:
+        """Draw the figures with their 95% intervals into axes of matplotlib (None: a figure of
+        their own); returns the axes. Raises UsageError if the rows have none."""
+        return self.as_rows().draw(ax)
 
     def __repr__(self) -> str:
         if type(self).__str__ is not object.__str__:

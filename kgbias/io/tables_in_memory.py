@@ -120,6 +120,16 @@ def _frame_rows(frame: Any) -> list[Mapping[Any, Any]] | None:
     """The rows of a table of any kind; None for what is none."""
     if isinstance(frame, str | bytes | Mapping | list | tuple):
         return None
+    # A series such as `frame.groupby("group").size()` has what it counts in its index.
+    if (
+        hasattr(frame, "reset_index")
+        and not hasattr(frame, "columns")
+        and frame.dtype.kind in "iuf"
+    ):
+        raise DataError(
+            f"a {type(frame).__name__} of numbers is no table: hand over {ACCEPTED_FORMS}; "
+            '.reset_index(name="count") makes a table of counts'
+        )
     if hasattr(frame, "collect") and hasattr(frame, "collect_schema"):  # a lazy frame of polars
         frame = frame.collect()
     # What is like pandas comes last: others have `to_dict` and `columns` too.

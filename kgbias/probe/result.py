@@ -25,6 +25,7 @@ from kgbias.graph.types import Flag, FlagTable, Group, canonical_json, node_id, 
 from kgbias.ids import content_id, normalise
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
+from kgbias.io.text import format_p_value
 from kgbias.language.words import join_words
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, ProbeGrid, TextScorer
@@ -338,6 +339,29 @@ class TextSurprisals(Result):
             for token, bits in tokens
         ]
         return Rows(rows, columns=("text", "token", "bits"))
+
+
+def set_probe_rows(probes: Sequence[SetProbes]) -> Rows[SetProbes]:
+    """The probes of several models, a row for each. `SetProbes.to_frame` has the categories."""
+    return Rows(probes, _MODEL_COLUMNS)
+
+
+def run_probe_rows(probes: Sequence[RunProbes]) -> Rows[RunProbes]:
+    """The probes of a run by several models, a row for each, as `set_probe_rows`."""
+    return Rows(probes, (*_MODEL_COLUMNS, *_AGREEMENT_COLUMNS))
+
+
+_MODEL_COLUMNS = (
+    Column("model", get=attrgetter("model.info.title")),
+    Column("revision", get=attrgetter("model.info.revision")),
+    Column("sofa", ".3f", interval=True, get=attrgetter("bias.score")),
+)
+_AGREEMENT_COLUMNS = (
+    Column("first_share", ".3f", interval=True, get=attrgetter("agreement.first_share")),
+    Column("mrr", ".3f", interval=True, get=attrgetter("agreement.mrr")),
+    Column("expected_mrr", ".3f", get=attrgetter("agreement.expected")),
+    Column("p_value", format_p_value, get=attrgetter("agreement.p_value")),
+)
 
 
 def _category_rows(bias: SofaBias) -> Rows[CategoryBias]:

@@ -19,7 +19,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import StoredRun
 from kgbias.io.columns import Column
-from kgbias.io.rows import Result, Rows
+from kgbias.io.rows import Result, Rows, file_rows
 from kgbias.io.text import format_p_value
 from kgbias.io.wording import how
 from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
@@ -297,10 +297,12 @@ class StudyComparison(StudyPart):
         *,
         correction: str = "holm",
         **selection: Unpack[SelectionOptions],
-    ) -> list[Path]:
+    ) -> Rows[Path]:
         """Write the figures of a run, or of two to six side by side, as SVG, PDF and PNG, each with
-        its numbers as a LaTeX table, and manifest.json. Returns the files. `Run.figures` writes
-        those of one run; a comparison of several belongs to none of them.
+        its numbers as a LaTeX table, and manifest.json. Returns the files, as paths.
+        `Run.figures` writes those of one run; a comparison of several belongs to none of them.
+
+        Frame columns: file, folder.
 
         Args:
             runs: as for `report`.
@@ -313,20 +315,22 @@ class StudyComparison(StudyPart):
         stored_runs, criteria = _resolve_runs(self._context, runs), Selection(**selection)
         with self.working(whole=True) as progress:
             if len(stored_runs) == 1:
-                return save_figures(
+                files = save_figures(
                     stored_runs[0],
                     Path(folder),
                     correction=correction,
                     selection=criteria,
                     progress=progress,
                 )
-            return save_multi_run(
-                stored_runs,
-                Path(folder),
-                correction=correction,
-                selection=criteria,
-                progress=progress,
-            )
+            else:
+                files = save_multi_run(
+                    stored_runs,
+                    Path(folder),
+                    correction=correction,
+                    selection=criteria,
+                    progress=progress,
+                )
+        return file_rows(files)
 
     def explore(
         self,

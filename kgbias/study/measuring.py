@@ -46,7 +46,7 @@ _QUESTION_COLUMNS = (
     Column("p_value", format_p_value, get=attrgetter("p")),
     Column("p_adjusted", format_p_value, get=attrgetter("p_corrected")),
     Column("asked", "d"),
-    Column("tried"),
+    Column("tried_by_kind", get=attrgetter("tried")),
     Column("share", ".0%", interval=True, ends=("low", "high")),
     Column("prompts", "d", get=attrgetter("share.n")),
 )
@@ -441,12 +441,13 @@ class RunMeasuring(RunPart):
         Args:
             selection: as for `counted_statements`; without an arm, the one that was asked plainly.
 
-        Frame columns: category, group, arm, kind, feature, prompts, of (how many of the group's
-        prompts led to it, of how many), others, of_others (the same for the other groups),
-        difference (of the two shares, at one mix of prompts), difference_low, difference_high,
-        log_odds, p_value, q_value (corrected over all features of the group), category_p_value (of
-        no group of the category differing in any feature), sentence (the most frequent statement
-        that has it), triples (the ids of all of them). Empty if nothing was found.
+        Frame columns: category, group, arm, kind, feature, prompts, group_total (how many of the
+        group's prompts led to it, of how many), others, others_total (the same for the other
+        groups), difference (of the two shares, at one mix of prompts), difference_low,
+        difference_high, log_odds, p_value, q_value (corrected over all features of the group),
+        category_p_value (of no group of the category differing in any feature), sentence (the most
+        frequent statement that has it), triples (the ids of all of them). Empty if nothing was
+        found.
         """
         from kgbias.report.run_data import RunData
 
@@ -494,9 +495,9 @@ class RunMeasuring(RunPart):
         `p_adjusted` is at most 0.05.
 
         Frame columns: kind, category, measure, p_value, p_adjusted (Holm, over the questions of the
-        kind), asked (how many these are), tried (for "said more": how many words, predicates ...
-        were tried of each group, by kind), share with low and high (for "refusals": of the prompts
-        of the category), prompts (how many).
+        kind), asked (how many these are), tried_by_kind (a dict, for "said more": how many words,
+        predicates ... were tried of each group), share with low and high (for "refusals": of the
+        prompts of the category), prompts (how many).
 
         Args:
             selection: as for `said_more`.

@@ -123,11 +123,14 @@ class StudyModelTests(StudyPart):
         executor: str = LOCAL_EXECUTOR,
         processes: int | None = None,
         **opening: Unpack[ScorerOptions],
-    ) -> "list[SetProbes]":
+    ) -> Rows["SetProbes"]:
         """Probe groups and statements with one model or several, one after another: each is loaded
         once, and unloaded before the next. The score of each probe is kept in the answer log (or in
         `output`), so repeat the call to continue where it stopped; each model's SoFa is kept with
         the set.
+
+        Frame columns: model, revision, sofa, sofa_low, sofa_high. Each row converts too, to its
+        categories.
 
         Args:
             models: specs, or models opened by `kgbias.open_scorer`.
@@ -148,7 +151,7 @@ class StudyModelTests(StudyPart):
             ModelError: a model cannot be loaded.
         """
         from kgbias.probe import probe_sets
-        from kgbias.probe.result import save_sofa_result, sofa_result
+        from kgbias.probe.result import save_sofa_result, set_probe_rows, sofa_result
 
         specs = list(as_models(models))
         files, probe_set = output_paths(output, specs), ProbeSet.from_texts(name, sets)
@@ -185,7 +188,7 @@ class StudyModelTests(StudyPart):
                     save_sofa_result(
                         store, None if run is None else run.stored.id, probe_set, result
                     )
-        return results
+        return set_probe_rows(results)
 
     def sofa(
         self,

@@ -66,8 +66,8 @@ _STATEMENTS = tuple(f"{verb} {what}" for verb in _VERBS for what in _OBJECTS)
 _MAX_CACHE_BYTES = 1 << 20  # bytes of the notes on pages, over all stores
 
 
-@dataclass(frozen=True, slots=True)
-class AuditResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class AuditResult(Result):
     """What `Study.map` made.
 
     Attributes:
@@ -89,6 +89,14 @@ class AuditResult:
     left_out: str
     alternatives: tuple[str, ...] = ()
     refusals: tuple[GroupRefusals, ...] = ()
+
+    def as_rows(self) -> Rows[GroupRow]:
+        """The figures of the groups; columns as of `Run.measure`."""
+        return self.groups
+
+    def heading(self) -> str:
+        left_out = f"; left out: {self.left_out}" if self.left_out else ""
+        return f"run {self.run.name}: {self.report}, {self.explorer}{left_out}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

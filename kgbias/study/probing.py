@@ -129,9 +129,13 @@ class RunProbing(RunPart):
         executor: str = LOCAL_EXECUTOR,
         processes: int | None = None,
         **options: Unpack[ProbeOptions],
-    ) -> "list[RunProbes]":
+    ) -> Rows["RunProbes"]:
         """`probe` with several models, one after another: each is loaded once, and unloaded before
         the next. Repeat the call to continue where it stopped. `Study.sofa` compares the models.
+
+        Frame columns: model, revision; sofa, first_share (of the triples, whose own group is first)
+        and mrr, each with `_low` and `_high`; expected_mrr (by chance), p_value. Each row converts
+        too, to its categories.
 
         Args:
             models: specs, or models opened by `kgbias.open_scorer`.
@@ -141,6 +145,8 @@ class RunProbing(RunPart):
             processes: the number of processes on this machine, as for `probe`.
             options: those of `probe`.
         """
+        from kgbias.probe.result import run_probe_rows
+
         specs = list(as_models(models))
         asking: Any = dict(options)
         opening: Any = {name: asking.pop(name) for name in OPENING_OPTIONS if name in options}
@@ -149,12 +155,13 @@ class RunProbing(RunPart):
             self._context.working() as progress,
             open_executor(executor, progress, processes) as workers,
         ):
-            return [
+            probed = [
                 self.probe(scorer, output=files[place], **asking)
                 for place, scorer in iter_scorers(
                     specs, opening, progress, workers, self._context.models()
                 )
             ]
+        return run_probe_rows(probed)
 
     @overload
     def evidence(

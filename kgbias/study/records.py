@@ -20,7 +20,7 @@ from kgbias.graph.types import (
     TripleView,
 )
 from kgbias.io.columns import Column
-from kgbias.io.rows import Rows
+from kgbias.io.rows import Result, Rows
 from kgbias.io.text import format_p_value, printable
 from kgbias.measures import (
     WITHHELD_PREFIX,
@@ -71,7 +71,7 @@ _WIDTH_PX = 180  # pixels of a drawn interval
 
 
 @dataclass(frozen=True, slots=True)
-class Figure(Estimate):
+class Figure(Estimate, Result):
     """A figure of one group in one run: `value`, its 95% interval from `low` to `high` (NaN if
     there is none), and `n`, the number of statements behind it.
 
@@ -103,6 +103,11 @@ class Figure(Estimate):
         """For a figure corrected by labels, how many there are: of the group's own statements, or
         "of all", of those about all groups; "" for any other."""
         return label_count_words(self.method, self.n)
+
+    def as_rows(self) -> Rows["Figure"]:
+        """Itself. Columns: group, measure, arm, value, low, high, n, method."""
+        columns = (Column("group"), Column("measure"), Column("arm"), VALUE_COLUMN)
+        return Rows([self], (*columns, Column("method")))
 
     def as_dict(self) -> dict[str, Any]:
         """As `Estimate`, with the reason under "withheld" if the value is withheld."""
@@ -169,9 +174,9 @@ class GroupRow:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRow:
-    """One answer of the model, with its provenance. `answer` is the raw text; `shown` are the
-    prompt's example statements; `predicate` and `object` are "" if the answer yielded no triple
-    (`outcome` and `reason` say why)."""
+    """One answer of the model, with its provenance. `answer` is the raw text; `examples` are
+    the statements that the prompt showed; `predicate` and `object` are "" if the answer yielded no
+    triple (`outcome` and `reason` say why)."""
 
     group: str
     predicate: str
@@ -187,7 +192,7 @@ class GenerationRow:
     template_hash: str
     prompt: str
     answer: str
-    shown: tuple[str, ...]
+    examples: tuple[str, ...]
     path: str
 
 
@@ -365,6 +370,18 @@ def topic_rows(models: Sequence[TopicModel]) -> Rows[TopicRow]:
         for t in model.topics
     )
     return Rows(rows, TopicRow)
+
+
+def topic_model_rows(models: Sequence[TopicModel]) -> Rows[TopicModel]:
+    """The topic models of a run, a row for each."""
+    columns = (
+        Column("category"),
+        Column("topics", "d", get=lambda model: len(model.topics)),
+        Column(
+            "statements", "d", get=lambda model: sum(a.topic_id is not None for a in model.about)
+        ),
+    )
+    return Rows(models, columns)
 
 
 def generation_rows(run: StoredRun) -> Rows[GenerationRow]:

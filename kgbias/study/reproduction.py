@@ -11,7 +11,7 @@ from kgbias.graph.selection import MIN_ACCEPTABILITY, Selection, select_statemen
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.io.progress import Progress
-from kgbias.io.rows import Rows
+from kgbias.io.rows import Result, Rows
 from kgbias.models.base import Completer
 from kgbias.parameters import ModelOptions, PathLike
 from kgbias.study.calls import public_call
@@ -49,8 +49,8 @@ class Difference:
     object: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Reproduction:
+@dataclass(frozen=True, slots=True, repr=False)
+class Reproduction(Result):
     """A published run, repeated.
 
     Attributes:
@@ -74,6 +74,15 @@ class Reproduction:
     def same(self) -> bool:
         """Whether nothing differs."""
         return not self.differences
+
+    def as_rows(self) -> Rows[Difference]:
+        """What differs; columns: the fields of `Difference`."""
+        return self.differences
+
+    def heading(self) -> str:
+        ended = "as published" if self.same else "not as published"
+        made = "" if self.made is None else f", {self.made:,} made here"
+        return f"run {self.run}: {ended}; {self.statements:,} statements published{made}"
 
 
 @public_call

@@ -11,6 +11,7 @@ from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.progress import Progress
+from kgbias.io.rows import Rows, file_rows
 from kgbias.models.base import Completer, PromptForm
 from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
 from kgbias.study.beliefs import RunBeliefs
@@ -234,10 +235,12 @@ class Run(RunContents, RunMeasuring, RunProbing):
         *,
         correction: str = "holm",
         **selection: Unpack[SelectionOptions],
-    ) -> list[Path]:
+    ) -> Rows[Path]:
         """Write every figure as SVG, PDF and PNG, one column wide, each with its numbers as a LaTeX
         table, and manifest.json, for the statements that count (`counted_statements`). Returns the
-        files. `Study.figures` shows several runs side by side.
+        files, as paths. `Study.figures` shows several runs side by side.
+
+        Frame columns: file, folder.
 
         Args:
             folder: the folder.
@@ -248,13 +251,14 @@ class Run(RunContents, RunMeasuring, RunProbing):
 
         need_statements(self.stored)
         with self._context.working(whole=True) as progress:
-            return save_figures(
+            files = save_figures(
                 self.stored,
                 Path(folder),
                 correction=correction,
                 selection=Selection(**selection),
                 progress=progress,
             )
+        return file_rows(files)
 
     def export(
         self,
@@ -350,12 +354,14 @@ class Run(RunContents, RunMeasuring, RunProbing):
         author: Names = (),
         figures: bool = False,
         **selection: Unpack[SelectionOptions],
-    ) -> list[Path]:
+    ) -> Rows[Path]:
         """Write the statements that count (`counted_statements`) as a data set that others can
         load, cite and
         reproduce: Parquet and JSON lines, a dataset card with a data statement, Croissant metadata,
         group figures in the schema of Every Eval Ever, a citation, the configuration and checksums.
-        Returns the files.
+        Returns the files, as paths.
+
+        Frame columns: file, folder.
 
         The folder is written whole or not at all. `kgbias.reproduce` repeats the run from it.
 
@@ -371,7 +377,7 @@ class Run(RunContents, RunMeasuring, RunProbing):
 
         need_statements(self.stored)
         with self._context.working(whole=True) as progress:
-            return publish(
+            files = publish(
                 self.stored,
                 Path(folder),
                 license=license,
@@ -380,6 +386,7 @@ class Run(RunContents, RunMeasuring, RunProbing):
                 selection=Selection(**selection),
                 progress=progress,
             )
+        return file_rows(files)
 
 
 @contextmanager

@@ -229,7 +229,7 @@ class RunContents(RunPart):
         refusals, unparsable answers, echoes and repeated attempts.
 
         Frame columns: group, predicate, object, count, outcome, reason, arm, strategy, iteration,
-        attempt, template, template_hash, prompt, answer, shown, path.
+        attempt, template, template_hash, prompt, answer, examples, path.
         """
         return records.generation_rows(self.stored)
 
@@ -249,10 +249,13 @@ class RunContents(RunPart):
         """
         return records.topic_rows(self.topic_models())
 
-    def topic_models(self) -> list[TopicModel]:
+    def topic_models(self) -> Rows[TopicModel]:
         """The topics of each category, with the statements about them (`about`), and how they were
-        found and how far they can be trusted (`settings`)."""
-        return self.stored.topics()
+        found and how far they can be trusted (`settings`). `topics` has a row for each topic.
+
+        Frame columns: category, topics (how many), statements (how many are about one of them).
+        """
+        return records.topic_model_rows(self.stored.topics())
 
     def agreement(self, **selection: Unpack[SelectionOptions]) -> Rows["ScorerAgreement"]:
         """How far each two scorers of a measure agree on the statements that count

@@ -8,12 +8,12 @@ from typing import Unpack, overload
 
 from kgbias.graph.selection import Selection
 from kgbias.io.columns import Column
-from kgbias.io.rows import Rows
+from kgbias.io.rows import Result, Rows
 from kgbias.measure.configure import MeasureCall
 from kgbias.measures import figures_by_name
 from kgbias.parameters import Names, SelectionOptions, as_names
 from kgbias.study.calls import PublicCalls
-from kgbias.study.records import VALUE_COLUMN, Figure, figure_of
+from kgbias.study.records import VALUE_COLUMN, Figure, figure_of, summary_columns
 from kgbias.study.run import Run
 
 
@@ -61,7 +61,7 @@ class CrawlSpread:
         )
 
 
-class Series(PublicCalls, Sequence[Run]):
+class Series(PublicCalls, Result, Sequence[Run]):
     """The runs of a series, in the order they were begun, as made by `Study.crawl` and found by
     `Study.series`."""
 
@@ -72,6 +72,15 @@ class Series(PublicCalls, Sequence[Run]):
     def name(self) -> str:
         """The name of the first run, to which the others add a number."""
         return self._runs[0].name
+
+    def as_rows(self) -> Rows[Run]:
+        """The runs; columns as of `Study.runs`."""
+        summaries = {run.id: run.summary for run in self}
+        return Rows(self._runs, summary_columns(lambda run: summaries[run.id]))
+
+    def __str__(self) -> str:
+        # What a notebook shows too: the rows need an open study.
+        return repr(self)
 
     def measure(self, **options: Unpack[MeasureCall]) -> Rows[CrawlSpread]:
         """Measure every run (parameters as in `Run.measure`); returns `figures()`.

@@ -119,7 +119,7 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
     assert "About Nurses it declines more often" in text
     refusals = questions["refusals", "custom"]
     assert f"- custom: {100 * refusals['share']:.0f}% of {refusals['prompts']:,} prompts" in text
-    for kind, count in questions["said more", "custom"]["tried"].items():
+    for kind, count in questions["said more", "custom"]["tried_by_kind"].items():
         assert f"{count} {kind}" in text or kind == "meaning"
     assert f"- {asked:,} prompts, asked for " in text
     assert f", {again:,} because the prompt was refused" in text

@@ -219,6 +219,8 @@ def test_runs_side_by_side(store: SQLiteStore) -> None:
     assert found.agreement[0].tau.n == 3  # Alone says nothing in the second
     with pytest.raises(UsageError, match="once"):
         compare_runs([StoredRun(store, first)] * 2)
+    with pytest.raises(UsageError, match="no group 'Mem' in these runs"):
+        compare_runs([StoredRun(store, first), StoredRun(store, second)], groups=["Mem"])
     stranger = Run("three", ModelInfo("m"), {"n": 3}, (Group("Zs", "z"),))
     store.begin_run(stranger)
     with pytest.raises(UsageError, match="no group in common"):

@@ -105,6 +105,8 @@ def test_three_models_are_one_family() -> None:
     )[0]
     assert only.family == 1 and only.p_adjusted == only.p
     assert only.detectable < t.detectable  # a smaller family finds more
+    with pytest.raises(UsageError, match=r"no group 'Mem' in these runs \(did you mean Men\?\)"):
+        contrast_models([subject("low", 0, 0), subject("high", 3, 1)], groups=["Mem"])
 
 
 def test_no_difference_between_models_is_promised_that_is_impossible() -> None:

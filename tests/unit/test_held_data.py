@@ -206,6 +206,28 @@ def test_what_is_no_vectors_is_refused_in_a_line(given: Any) -> None:
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize(
+    "made",
+    [pd.DataFrame({name: words for name, words in SETS.items()}), 3],
+    ids=["frame", "number"],
+)
+def test_what_is_no_test_is_told_which_forms_are(made: Any) -> None:
+    with pytest.raises(DataError, match="is no test: give the name of a published one, an Assoc"):
+        word_sets(made)
+
+
+def test_a_series_of_counts_is_told_how_to_become_a_table() -> None:
+    counts = pd.DataFrame(SAID).groupby(["group", "predicate", "object"]).size()
+    message = r"a Series of numbers is no table: .* \.reset_index\(name=\"count\"\) makes"
+    with kgbias.open(None, progress=False) as study:
+        with pytest.raises(DataError, match=message):
+            study.import_file(counts)
+        run = study.import_file(counts.reset_index(name="count"))
+        assert run.import_result.statements == 2
+    with pytest.raises(DataError, match=message):
+        kgbias.price("smollm2", group=counts)
+
+
 def test_word_sets_that_are_none_are_refused_in_a_line() -> None:
     for wrong in (
         {"x": ["a"], "y": ["b"]},

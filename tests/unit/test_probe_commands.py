@@ -365,7 +365,10 @@ def test_several_models_probe_sets(
     with kgbias.open(store) as study:
         sets = gather_sets(identities=str(files["groups"]), statements=files["statements"])
         asked_before = Others("one")
-        (again,) = study.probe_sets(asked_before, sets, name="s")
+        rows = study.probe_sets(asked_before, sets, name="s")
+        (again,), (row,) = rows, rows.records()
+        assert row["model"] == again.model.info.title and row["sofa"] == again.bias.score.value
+        assert row["sofa_low"] == again.bias.score.low
         assert not asked_before.asked and again.as_dict() == found["models"][0]
         assert study.sofa("s").as_dict() == found["comparison"]
         with pytest.raises(UsageError, match=r"no set of probes 'x'; choose from s \("):

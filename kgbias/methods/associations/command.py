@@ -328,10 +328,10 @@ def associate(
     for path in outputs:
         from kgbias.methods.associations.paper_files import write_comparison
 
-        write_comparison(results.records(), path)
+        write_comparison(results.test_records(), path)
 
     def print_text() -> None:
-        print_tests(results.records())
+        print_tests(results.test_records())
         print_group_associations(results.groups)
         print_left_out(results)
 
@@ -506,7 +506,7 @@ def _run_grid(
             **options,
         )
     data = {
-        "results": result,
+        "results": list(result.rows),
         "significant": result.count_significant(),
         "missing": result.missing,
     }

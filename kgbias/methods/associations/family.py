@@ -43,7 +43,7 @@ from kgbias.methods.associations.methods import (
     run_method,
 )
 from kgbias.methods.associations.options import Groups, Parameters
-from kgbias.methods.associations.result import Association
+from kgbias.methods.associations.result import Association, spread_sizes
 from kgbias.methods.associations.sets import AssociationTest, Tests, find_tests, parse_tests
 from kgbias.methods.associations.weat import (
     SetVectors,
@@ -191,7 +191,7 @@ class Associations(Result):
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON: `results`, and `groups` if every group was asked for."""
-        record: dict[str, Any] = {"results": self.records()}
+        record: dict[str, Any] = {"results": self.test_records()}
         if self.groups is not None and self.groups.groups:
             record["groups"] = self.groups.records()
         if self.left_out:
@@ -200,11 +200,17 @@ class Associations(Result):
 
     def as_rows(self) -> Rows[dict[str, Any]]:
         """The results. Columns: test, method, model, effect_size, low, high, p_value, p_holm and
-        p_bh (corrected over the family), and the whole record in `records`."""
-        columns = dict.fromkeys(name for row in build_records(self.results) for name in row)
-        names = tuple(columns) or _RESULT_COLUMNS
-        rows = [{name: row.get(name) for name in names} for row in build_records(self.results)]
+        p_bh (corrected over the family); in a frame also what they depend on, such as the number
+        of words in each set (n_x, n_y, n_a, n_b)."""
+        rows = [spread_sizes(row) for row in self.test_records()]
+        names = tuple(rows[0]) if rows else _RESULT_COLUMNS
         return Rows(rows, names, shown=_RESULT_COLUMNS)
+
+    def test_records(self) -> list[dict[str, Any]]:
+        """The results as JSON and the store have them, all with the same names."""
+        records = build_records(self.results)
+        names = dict.fromkeys(name for record in records for name in record)
+        return [{name: record.get(name) for name in names} for record in records]
 
 
 def associate(
@@ -355,7 +361,11 @@ def associate(
     if target is not None:
         indicators_used = group_sets.indicators if group_sets else None
         save_results(
-            target, run.record if run else None, result.results, result.records(), indicators_used
+            target,
+            run.record if run else None,
+            result.results,
+            result.test_records(),
+            indicators_used,
         )
     if agreement is not None:
         save_groups(_require_run(run), agreement)

@@ -31,7 +31,7 @@ from kgbias.methods.associations.contexts import (
 from kgbias.methods.associations.graph import build_edges, save_results
 from kgbias.methods.associations.lpbs import Predictor
 from kgbias.methods.associations.methods import ModelSource, run_method
-from kgbias.methods.associations.result import Association
+from kgbias.methods.associations.result import Association, spread_sizes
 from kgbias.methods.associations.sets import AssociationTest, WordSet, find_tests
 from kgbias.models.base import ModelInfo
 from kgbias.models.distributed import open_language_model
@@ -344,10 +344,6 @@ class GridResult(Result):
     missing: tuple[str, ...]
     computed_count: int
 
-    def records(self) -> list[GridRow]:
-        """One row per cell."""
-        return list(self.rows)
-
     def count_significant(self, alpha: float = 0.05) -> list[GridRow]:
         """How many tests are significant, by model and method: uncorrected, by Holm over the whole
         grid, and by Benjamini-Hochberg."""
@@ -367,9 +363,10 @@ class GridResult(Result):
         return counts_found
 
     def as_rows(self) -> Rows[GridRow]:
-        """The cells."""
-        columns = dict.fromkeys(name for row in self.rows for name in row)
-        return Rows([{name: row.get(name) for name in columns} for row in self.rows], columns)
+        """The cells, with a column for the size of each word set (n_x, n_y, n_a, n_b)."""
+        rows = [spread_sizes(row) for row in self.rows]
+        columns = dict.fromkeys(name for row in rows for name in row)
+        return Rows([{name: row.get(name) for name in columns} for row in rows], columns)
 
     def heading(self) -> str:
         return f"{len(self.rows):,} cells, {self.computed_count:,} of them computed now"

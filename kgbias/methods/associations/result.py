@@ -186,6 +186,14 @@ class Association:
         }
 
 
+def spread_sizes(record: Mapping[str, Any]) -> dict[str, Any]:
+    """The record with a number by itself for the size of each word set, for a table."""
+    row: dict[str, Any] = {}
+    for name, value in record.items():
+        row |= {f"n_{role}": n for role, n in value.items()} if name == "n" else {name: value}
+    return row
+
+
 def build_association(
     test: AssociationTest,
     method: str,

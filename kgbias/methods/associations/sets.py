@@ -42,6 +42,7 @@ from kgbias.graph.types import canonical_json
 from kgbias.ids import content_id
 from kgbias.io.reading import read_head, read_json, read_text, read_toml
 from kgbias.io.tables import refuse_other_formats
+from kgbias.io.text import type_with_article
 
 ROLES = ("x", "y", "a", "b")
 _DEFAULT_FRAME = "{t} is {a}."
@@ -108,6 +109,9 @@ def parse_tests(tests: Tests) -> list[str | AssociationTest]:
         if nested and not set(tests) <= set(ROLES):
             return [_test_from_sets(word_sets, str(name)) for name, word_sets in tests.items()]
         return [_test_from_sets(tests)]
+    # A frame would give the names of its columns, and these are no tests.
+    if hasattr(tests, "columns") or not isinstance(tests, Iterable):
+        raise DataError(f"{type_with_article(tests)} is no test: give {FORMS}")
     tests_found: list[str | AssociationTest] = []
     for item in tests:
         if not isinstance(item, str | AssociationTest | Mapping):

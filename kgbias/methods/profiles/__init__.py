@@ -217,9 +217,11 @@ def compare_words(
     attribute: Names = (),
     output: PathLike | None = None,
     seed: int = 0,
-) -> "list[ProfileAgreement]":
+) -> "Rows[ProfileAgreement]":
     """Compare the words that profiles tie to groups with those that a model finds probable of
     their names, and those that it says when asked about the groups by name.
+
+    Frame columns: source, groups, words, mrr, mrr_low, mrr_high, expected, p_value.
 
     Args:
         run: the run of profiles, or an import of some.
@@ -235,7 +237,12 @@ def compare_words(
     """
     from kgbias.graph.profiles import labels_of, list_attributes
     from kgbias.graph.selection import select_statements
-    from kgbias.methods.profiles.agreement import compare_with_apx, compare_with_crawl, group_labels
+    from kgbias.methods.profiles.agreement import (
+        agreement_rows,
+        compare_with_apx,
+        compare_with_crawl,
+        group_labels,
+    )
     from kgbias.methods.profiles.contents import profiles_of
     from kgbias.methods.profiles.words import word_shifts
     from kgbias.probe.apx import read_apx
@@ -269,7 +276,7 @@ def compare_words(
         from kgbias.methods.profiles.report_part import write_agreement
 
         write_agreement(agreements, Path(output), run.name)
-    return agreements
+    return agreement_rows(agreements)
 
 
 @public_call

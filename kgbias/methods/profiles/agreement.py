@@ -15,6 +15,9 @@ import numpy as np
 from kgbias.errors import UsageError
 from kgbias.graph.profiles import Profile
 from kgbias.graph.types import TripleView
+from kgbias.io.columns import Column
+from kgbias.io.rows import Rows
+from kgbias.io.text import format_p_value
 from kgbias.methods.profiles.words import WordShift
 from kgbias.probe.apx import ApxTable, bias_scores, find_flags
 from kgbias.probe.sets import name_people, people_name
@@ -70,6 +73,19 @@ class ProfileAgreement:
             "p_value": self.p_value,
             "rows": [asdict(row) for row in self.rows],
         }
+
+
+def agreement_rows(agreements: Sequence[ProfileAgreement]) -> Rows[ProfileAgreement]:
+    """The comparisons, a row for each. `ProfileAgreement.rows` has the words."""
+    columns = (
+        Column("source"),
+        Column("groups", "d"),
+        Column("words", "d", get=lambda agreement: len(agreement.rows)),
+        Column("mrr", ".3f", interval=True),
+        Column("expected", ".3f"),
+        Column("p_value", format_p_value),
+    )
+    return Rows(agreements, columns)
 
 
 def compare_with_apx(

@@ -301,7 +301,7 @@ def agreement(run_name: str | None, store_url: str, **options: Any) -> Output:
     """
     with kgbias.open(store_url, progress=True) as study:
         comparisons = profile_calls.compare_words(study.run(run_name), **drop_unset(**options))
-    return Output(comparisons, lambda: _print_agreement(comparisons))
+    return Output(list(comparisons), lambda: _print_agreement(comparisons))
 
 
 def _print_agreement(comparisons: "Sequence[ProfileAgreement]") -> None:

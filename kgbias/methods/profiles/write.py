@@ -134,7 +134,7 @@ _RETRIED_OUTCOMES = ("refused", "unparsable")
 ARM = "none"
 
 
-@dataclass
+@dataclass(repr=False)
 class ProfilesSummary(GenerationSummary):
     """What a call did. `outcomes` has answers, repeated attempts included; `profiles` and
     `whole_profiles` have the number of profiles, and how many of them are whole, by group."""

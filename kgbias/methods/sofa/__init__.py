@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Unpack
 
 from kgbias.errors import UsageError
+from kgbias.io.rows import Rows, file_rows
 from kgbias.parameters import PathLike, ScorerOptions, SelectionOptions
 from kgbias.study.calls import public_call
 
@@ -218,9 +219,11 @@ def write_figures(
     beside: "Table | None" = None,
     correction: str = "holm",
     seed: int = 0,
-) -> list[Path]:
+) -> Rows[Path]:
     """Write the paper's tables and figures for one set of probes: SVG, PDF and PNG, LaTeX and
-    CSV, and manifest.json. Returns the files.
+    CSV, and manifest.json. Returns the files, as paths.
+
+    Frame columns: file, folder.
 
     Args:
         study: the study.
@@ -239,9 +242,10 @@ def write_figures(
     benchmark_scores = None if beside is None else read_benchmarks(beside)
     comparison = study.sofa(probe_set, run=run, correction=correction, seed=seed)
     with study.working() as progress:
-        return save_sofa(
+        files = save_sofa(
             comparison, Path(folder), benchmark_scores=benchmark_scores, progress=progress
         )
+    return file_rows(files)
 
 
 def _describe_identities(identities: "Texts | None") -> str:

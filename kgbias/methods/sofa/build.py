@@ -24,6 +24,7 @@ from kgbias.errors import DataError, UsageError, list_columns
 from kgbias.io.files import replace_folder, write_json, write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_toml
+from kgbias.io.rows import Result, Rows
 from kgbias.io.tables import VALUE, TableFormat, as_text, read_sheet
 from kgbias.io.text import escape_formula
 from kgbias.models.score.base import Array, TextScorer
@@ -375,8 +376,8 @@ class PerplexityHistogram:
     taken: int
 
 
-@dataclass(frozen=True)
-class SofaSet:
+@dataclass(frozen=True, repr=False)
+class SofaSet(Result):
     """Probes in the form of SoFa: every identity of a category before every one of its statements.
 
     Attributes:
@@ -402,6 +403,13 @@ class SofaSet:
     def count(self) -> int:
         """The number of probes: identities times statements, category by category."""
         return sum(len(self.identities[kept.category]) for kept in self.statements)
+
+    def as_rows(self) -> Rows[FilteredStatement]:
+        """The statements. Columns: category, statement, perplexity, acceptability."""
+        return Rows(self.statements, FilteredStatement)
+
+    def heading(self) -> str:
+        return f"{len(self.statements):,} statements from {self.source}, {self.count:,} probes"
 
     def probes(self) -> Iterator[tuple[int, str, str, str, str]]:
         """The probes as in the paper's Table 4: the statement's number from 1, category, identity,

@@ -161,7 +161,7 @@ def _price(model: "str | Completer", **options: Unpack[StorySpending]) -> "Stori
 def list_stories(run: "Run") -> "Rows[StoryRow]":
     """The stories of a run of stories, whole, each with what was read from it and where.
 
-    Frame columns: category, group, name, text, read (what was read, by attribute).
+    Frame columns: category, group, name, text, attributes (a list of what was read).
 
     Args:
         run: the run of stories.

@@ -33,13 +33,13 @@ class StoryValue:
 @dataclass(frozen=True, slots=True)
 class StoryRow:
     """A story: whom the prompt asked for (`name`, of a `group` of a `category`), the text, whole,
-    and what was `read` from it, in order."""
+    and the `attributes` that were read from it, in order."""
 
     category: str
     group: str
     name: str
     text: str
-    read: tuple[StoryValue, ...]
+    attributes: tuple[StoryValue, ...]
 
 
 def story_rows(run: StoredRun) -> Rows[StoryRow]:

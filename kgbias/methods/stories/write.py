@@ -31,7 +31,7 @@ NOTHING_READ = "nothing was read"
 MAX_REASON_CHARS = 500
 
 
-@dataclass
+@dataclass(repr=False)
 class StoriesSummary(GenerationSummary):
     """What a call did. `outcomes` has stories: "ok" if something was read, "unparsable" if nothing
     was, or a reader that is a model did not read it; `read_counts`, in how many stories each

@@ -194,8 +194,8 @@ def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
             and rules.generation_summary.reader == "rules@1"
         )
         own, theirs = story_calls.list_stories(run), story_calls.list_stories(rules)
-        assert [[(r.attribute, r.value) for r in s.read] for s in own] == [
-            [(r.attribute, r.value) for r in s.read] for s in theirs
+        assert [[(r.attribute, r.value) for r in s.attributes] for s in own] == [
+            [(r.attribute, r.value) for r in s.attributes] for s in theirs
         ]
         again = story_calls.write_stories(
             study, model(invents=True), name="i", **{**how, "seed": 1}
@@ -280,7 +280,7 @@ def test_a_table_goes_out_and_comes_in(tmp_path: Path) -> None:
         }
         assert (
             story_calls.list_stories(back)[0].text
-            and story_calls.list_stories(back)[0].read[0].words == ""
+            and story_calls.list_stories(back)[0].attributes[0].words == ""
         )
         again = study.import_file(path, format="stereotales")
         assert again.name == back.name
@@ -405,8 +405,10 @@ def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path)
         assert nurse.invented.value == "nurse" and nurse.cast.value == "women"
         assert all(floor.found > floor.high for floor in found.floor)
         stories = story_calls.list_stories(run)
-        assert all(s.text[r.begins : r.ends] == r.words != "" for s in stories for r in s.read)
-        assert sum(len(s.read) for s in stories) == run.summary.statements
+        assert all(
+            s.text[r.begins : r.ends] == r.words != "" for s in stories for r in s.attributes
+        )
+        assert sum(len(s.attributes) for s in stories) == run.summary.statements
         triples = {(t.group, t.predicate, t.object) for t in run.triples()}
         assert ("Women", "work as", "nurse") in triples and (
             "Nurses",
