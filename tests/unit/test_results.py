@@ -184,11 +184,11 @@ def test_what_was_made_shows_and_converts_itself() -> None:
             "relations": 0,
         }
         assert len(repr(run.import_result)) < 300
-        (figure,) = Rows(run.figure("Men", "overall_regard").records(), ("group", "measure", "n"))
-        assert (figure["group"], figure["measure"]) == ("Men", "overall_regard")
         series = study.series("said")
         assert [row["name"] for row in series.records()] == ["said"]
     assert series._repr_html_().startswith("<pre>&lt;Series")
+    (figure,) = kgbias.Figure(0.5, 0.2, 0.8, 9, "Men", "overall_regard").records()
+    assert (figure["group"], figure["value"], figure["high"], figure["n"]) == ("Men", 0.5, 0.8, 9)
 
 
 def test_results_without_rows_of_their_own_have_some() -> None:
@@ -211,12 +211,9 @@ def test_results_without_rows_of_their_own_have_some() -> None:
     assert repr(summary).startswith("run told: 3 asked, 1 in the log\ngroup")
     probe_set = ProbeSet.from_texts("own", {"gender": (("Men", "Women"), ("love rain",))})
     assert probe_set.records() == [{"category": "gender", "groups": 2, "statements": 1}]
-    built = SofaSet(
-        "sbic", {"gender": ("Men", "Women")}, (FilteredStatement("gender", "x"),), (), {}
-    )
-    assert built.records()[0]["statement"] == "x" and "1 statements from sbic, 2 probes" in repr(
-        built
-    )
+    kept = FilteredStatement("gender", "love rain")
+    built = SofaSet("sbic", {"gender": ("Men", "Women")}, (kept,), (), {})
+    assert built.records()[0]["statement"] == "love rain" and "sbic, 2 probes" in repr(built)
     made = Reproduction("r", 5, 4, 9, 0, Rows([Difference("statement", "1", "0")], Difference))
     assert made.to_frame().shape[0] == 1 and repr(made).startswith("run r: not as published; 5 ")
     (topics,) = topic_model_rows([TopicModel("gender", (), (), {})]).records()
