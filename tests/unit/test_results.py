@@ -100,7 +100,7 @@ def test_what_a_call_returns_converts(name: str) -> None:
     for kind in _returned(CALLS[name]):
         if _name(kind) in NOT_ROWS:
             continue
-        found = kind if isinstance(kind, type) else _class_of(kind, CALLS[name])
+        found: Any = kind if isinstance(kind, type) else _class_of(kind, CALLS[name])
         assert issubclass(found, Rows | Result), found
         assert found is Rows or found.as_rows is not Result.as_rows
         assert all(hasattr(found, each) for each in ("to_frame", "records", "draw", "_repr_html_"))

@@ -1,6 +1,6 @@
 """`kgbias sofa`: probing data sets like SoFa's."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -173,8 +173,8 @@ def results(
     with kgbias.open(store_url, progress=True) as study:
         library_options: Any = {"probe_set": probe_set, "run": run_name, "correction": correction}
         comparison = study.sofa(**library_options)
-        files = (
-            []
+        files: Sequence[Path] = (
+            ()
             if output is None
             else sofa_method.write_figures(study, output, beside=beside, **library_options)
         )
