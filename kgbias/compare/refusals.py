@@ -191,14 +191,15 @@ class _DealtTest(NamedTuple):
 
 def _deal_anew(
     group: Ints, block: Ints, shares: Floats, groups: int, deals: int, seed: int = 0
-) -> _DealtTest:
+) -> _DealtTest | None:
     """Test the difference of each group from the others by dealing the prompts of each block anew:
     the observed deal is one of them, so p is never 0 (Phipson and Smyth 2010).
 
     A group's `difference_at_one_mix` is, but for a factor that no deal changes, how far the shares
     of its prompts exceed the mean of their block, summed. p is corrected by how often the largest
     standardised sum of any group is as large in a deal, step by step (Westfall and Young 1993,
-    algorithm 4.1): of two groups, whose differences are one, that corrects nothing."""
+    algorithm 4.1): of two groups, whose differences are one, that corrects nothing. None if no deal
+    changes anything: no block in which shares differ has prompts about two groups."""
     sizes = np.bincount(block)
     exceedances = shares - (np.bincount(block, shares) / sizes)[block]
     in_block = np.zeros((groups, len(sizes)))
@@ -206,6 +207,8 @@ def _deal_anew(
     variances = np.bincount(block, exceedances**2) / np.maximum(1, sizes * (sizes - 1))
     errors = np.sqrt((in_block * (sizes - in_block)) @ variances)
     errors[errors <= _ROUNDING] = np.inf  # whatever is dealt, nothing changes
+    if not np.isfinite(errors).any():
+        return None
     observed = np.abs(np.bincount(group, exceedances, groups)) / errors
     largest_first = np.argsort(-observed)
     deals = min(deals, max(_MIN_DEALS, _MAX_DEALT_PROMPTS // len(shares)))

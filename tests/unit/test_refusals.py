@@ -217,6 +217,16 @@ def test_p_is_the_share_of_deals_by_hand() -> None:
     assert found.groups[0].difference.value == pytest.approx(0.75 - 0.125)
 
 
+def test_groups_that_were_asked_nothing_alike_are_not_compared() -> None:
+    groups = [Group(name, "trade") for name in ("Bakers", "Cooks")]
+    shares = {groups[0].id: 0.9, groups[1].id: 0.1}
+    asked = planted(np.random.default_rng(1), shares)
+    apart = [replace(generation, strategy=generation.group_id) for generation in asked]
+    (alike,), (found,) = (measure_refusals(groups, each) for each in (asked, apart))
+    assert alike.p < 0.001 and np.isnan([found.p, *(g.p for g in found.groups)]).all()
+    assert [g.share for g in found.groups] == [g.share for g in alike.groups]
+
+
 def test_a_difference_is_that_of_the_shares_beside_it() -> None:
     """Of a model that wavers, a prompt's share of refused answers lies between 0 and 1."""
     groups = [Group(name, "trade") for name in GROUPS]
