@@ -8,6 +8,7 @@ import shlex
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any, get_args
@@ -252,6 +253,59 @@ def test_python_that_calls_what_there_is_not_is_found() -> None:
     assert _wrong_call("run.figure()")
     assert _wrong_call("run.export('x.csv', nothing=1)")
     assert _wrong_call("study.crawl('smollm2', nothing=1)")
+
+
+@cache
+def _sources() -> tuple[str, ...]:
+    return tuple(path.read_text("utf-8") for path in (ROOT / "kgbias").rglob("*.py"))
+
+
+@cache
+def _members(name: str) -> frozenset[str]:
+    """What the classes of the package with this name define or inherit from others of it."""
+    found: set[str] = set()
+    for source in _sources():
+        if f"class {name}" not in source:
+            continue
+        for node in ast.parse(source).body:
+            if not isinstance(node, ast.ClassDef) or node.name != name:
+                continue
+            for part in node.body:
+                if isinstance(part, ast.FunctionDef):
+                    found.add(part.name)
+                elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
+                    found.add(part.target.id)
+            for base in node.bases:
+                if isinstance(base, ast.Name):
+                    found |= _members(base.id)
+    return frozenset(found)
+
+
+def _wrong_members(text: str) -> list[str]:
+    found = re.findall(r"`([A-Z][a-z]\w*)\.(?!jsonl`)([a-z]\w*)[`(]", _BLOCK.sub("", text))
+    return [f"{o}.{m}" for o, m in found if m not in _members(o)]
+
+
+# Of other people's libraries.
+_ELSEWHERE = {"KnowledgeGraph.load"}
+
+
+def test_members_of_classes_that_the_pages_name_exist() -> None:
+    wrong = {
+        f"{page.name}: {name}"
+        for page in PAGES
+        for name in _wrong_members(page.read_text("utf-8"))
+        if name not in _ELSEWHERE
+    }
+    assert not wrong
+
+
+def test_a_member_that_does_not_exist_is_found() -> None:
+    assert not _wrong_members("`ChosenEdge.is_chosen_more`, `GroupTest.verdict`, `Run.measure`")
+    assert _wrong_members("`ChosenEdge.nothing`, `Nobody.verdict`") == [
+        "ChosenEdge.nothing",
+        "Nobody.verdict",
+    ]
 
 
 def _anchors(page: Path) -> set[str]:
