@@ -387,14 +387,17 @@ def _content_finding(
             for o in others
         )
         sentence += Markup(". The same holds for {}").format(also)
-    chance = format_mean_count(test.floor) if not math.isnan(test.floor) else "none"
+    chance_note = (
+        ""
+        if math.isnan(test.floor)
+        else f"By chance, {format_mean_count(test.floor)} would be found on average. "
+    )
     test_note = (
         f"By dealing whole {unit} anew, exact: {p_value_words(strongest.q)}, corrected (Benjamini "
         f"and "
         f"Hochberg) for the {_count_features(test.features)} tried about each group. Whether any "
         f"group{_of_category(test.category)} differs in any of them: {p_value_words(family_p)}, "
-        f"{correction_words(categories, 'such question')}. By chance, {chance} would be found on "
-        f"average. "
+        f"{correction_words(categories, 'such question')}. {chance_note}"
         "What the prompt gave and names of groups do not count."
     )
     sentences = {t.id: t.sentence for t in arm.triples}
