@@ -24,7 +24,7 @@ from collections.abc import Iterable
 from zlib import crc32
 
 from kgbias.language.words import is_refusal
-from kgbias.methods.pairs.compare import DIFFERS, Likeness, PairDifference, compare_pairs
+from kgbias.methods.pairs.compare import DIFFERS, Likeness, PairDifference, compare_answers
 from kgbias.methods.pairs.config import GREETED, PairAnswer, PairPlace, configure_pairs
 from tests import letterwriter
 
@@ -70,7 +70,7 @@ def main() -> None:
         print(f"{len(places)} answers in each of {arguments.runs} runs")
         anything, verdicts, floor = 0, Counter[str](), Counter[str]()
         for run in range(arguments.first, arguments.first + arguments.runs):
-            comparison = compare_pairs(
+            comparison = compare_answers(
                 make_answers(places, world, run), measures=measures, seed=run
             )
             verdict_rows: list[tuple[str, PairDifference | Likeness]] = [

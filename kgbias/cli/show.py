@@ -21,7 +21,7 @@ from kgbias.errors import UsageError
 from kgbias.io.columns import Column
 from kgbias.io.files import is_special
 from kgbias.io.rows import Result, Rows
-from kgbias.io.text import for_file, format_number, printable, shorten
+from kgbias.io.text import for_file, printable, shorten
 from kgbias.stats.estimate import nan_to_none
 
 _INTERVAL_HEADING = "95% interval"
@@ -146,11 +146,6 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(part) for part in value]
     return value
-
-
-def format_figure(value: float | None, form: str) -> str:
-    """The formatted number, or "-" for None and NaN."""
-    return "-" if value is None or value != value else format_number(value, form)
 
 
 def print_json(value: Any) -> None:

@@ -6,7 +6,7 @@ zlib in blocks, as base64, which the browser's `DecompressionStream` unpacks.
 
 import base64
 import zlib
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -135,8 +135,3 @@ def quantise(values: ArrayLike, scale: int) -> "np.ndarray[Any, np.dtype[np.int1
     array = np.asarray(values, dtype=np.float64)
     multiples = np.clip(np.round(np.nan_to_num(array) * scale), -32767, 32767)
     return np.where(np.isnan(array), -32768, multiples).astype(np.int16)
-
-
-def describe_blocks(blocks: Mapping[str, ColumnBlock]) -> dict[str, dict[str, list[Any]]]:
-    """What the page must know about the blocks to read them."""
-    return {name: block.columns for name, block in blocks.items()}

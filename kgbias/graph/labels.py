@@ -42,7 +42,7 @@ class Label:
             RETRACTED_LABEL ("undo") if the earlier label no longer counts.
         labelled: when, in ISO 8601, UTC.
         sample: the random sample that the statement was drawn in, as
-            `kgbias.measure.sampling.Sample.id`; "" if it was not drawn at random.
+            `kgbias.measure.sampling.LabelSample.id`; "" if it was not drawn at random.
         note: what the rater wrote; for a skipped statement, the reason.
     """
 

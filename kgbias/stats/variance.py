@@ -237,12 +237,6 @@ def deviation(variance: Estimate) -> Estimate | None:
     return Estimate(value, low, high, variance.n)
 
 
-def format_deviation(variance: Estimate, none: str = "") -> str:
-    """A variance as a standard deviation with its interval: "0.12 (0.03 to 0.25)"."""
-    found = deviation(variance)
-    return f"{found.value:.2f} ({found.interval('.2f')})" if found else none
-
-
 def _satterthwaite_freedom(variances: Values) -> float:
     """The degrees of freedom of the mean square of g values with unequal variances."""
     g = len(variances)

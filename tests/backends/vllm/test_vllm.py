@@ -1,5 +1,5 @@
 """Specs of vLLM: which model they mean, what is refused, and how vLLM's answers are read. Nothing
-here needs vLLM; tests/integration/test_vllm.py asks it."""
+here needs vLLM; integration/test_vllm.py asks it."""
 
 from collections.abc import Iterator
 from pathlib import Path

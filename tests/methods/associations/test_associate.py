@@ -43,7 +43,7 @@ GOLDEN = {
     "weat9": (1.2967, 7, 924, 6, 6),
     "weat10": (-0.1982, 8_371, 12_870, 8, 8),
 }
-LONG = ("weat1", "weat2")  # seconds each: tests/integration/test_associate_exact.py
+LONG = ("weat1", "weat2")  # seconds each: integration/test_associate_exact.py
 
 
 @pytest.fixture(scope="session")
