@@ -505,8 +505,7 @@ def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) 
     """In one kind for all groups of a category, by their mean; names where one group lacks it.
     Other words are embedded anew."""
     from kgbias.evidence import association, embed_run
-    from kgbias.evidence.indicators import GroupIndicators, Indicators
-    from kgbias.methods.associations.sets import WordSet
+    from kgbias.evidence.indicators import GroupIndicators, Indicators, WordSet
 
     asked: list[str] = []
 

@@ -4,7 +4,7 @@ Rows are invented; the layouts are those of the repositories named."""
 
 import csv
 import io
-import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,7 @@ from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError
 from kgbias.evidence.stereotype_tables import read_stereotypes
 from kgbias.measure.labelled_sets import read_sets
-from kgbias.methods.benchmarks.bbq import read_bbq
-from kgbias.methods.benchmarks.crows import read_crows_pairs
-from kgbias.methods.benchmarks.stereoset import read_stereoset
-from kgbias.methods.benchmarks.winogender import read_winogender
-from kgbias.methods.sofa.build import read_stereotypes as build_stereotypes
 from kgbias.probe.sets import read_identities, read_statements
-from tests.methods.benchmarks.test_benchmarks import ROWS, stereo_file
 
 
 def csv_of(rows: list[dict[str, Any]], delimiter: str = ",") -> str:
@@ -29,34 +23,6 @@ def csv_of(rows: list[dict[str, Any]], delimiter: str = ",") -> str:
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
-
-
-def test_rows_without_a_text_are_left_out_and_counted(tmp_path: Path) -> None:
-    """As in the French CrowS-Pairs, one of whose sentences is missing."""
-    (tmp_path / "fr.csv").write_text(
-        "id\tsent_more\tsent_less\tstereo_antistereo\tbias_type\n"
-        "1\tLes elfes crient.\tLes orques crient.\tstereo\trace\n"
-        "2\tLes elfes dorment.\t\tstereo\trace\n"
-    )
-    (tmp_path / "wino.tsv").write_text(
-        "sentid\tsentence\nnurse.patient.0.female.txt\tThe nurse told the patient that she left.\n"
-        "nurse.patient.1.female.txt\t\n"
-    )
-    data = json.loads(stereo_file(tmp_path / "stereo.json").read_text())
-    data["data"]["intrasentence"][0]["context"] = ""
-    (tmp_path / "stereo.json").write_text(json.dumps(data))
-    (tmp_path / "bbq.jsonl").write_text(
-        "\n".join(json.dumps(row) for row in (ROWS[0], ROWS[1] | {"question": " "}))
-    )
-    for read, kept in (
-        (read_crows_pairs(tmp_path / "fr.csv"), 1),
-        (read_winogender(tmp_path / "wino.tsv"), 1),
-        (read_stereoset(tmp_path / "stereo.json"), 3),
-        (read_bbq([tmp_path / "bbq.jsonl"]), 1),
-    ):
-        assert (read.count, read.left_out) == (kept, 1)
-        (told,) = read._without_text()
-        assert told.startswith(f"1 of the file's {kept + 1} rows are left out")
 
 
 HONEST = (
@@ -75,20 +41,29 @@ IMPLICIT = (
 ) * 2
 
 
-@pytest.mark.parametrize(
-    ("text", "name"),
-    [
-        (BOLD, "BOLD"),
-        (HOLISTIC, "HolisticBias"),
-        (SHADES, "SHADES"),
-        (WINOBIAS, "WinoBias"),
-        (UNQOVER, "UnQover"),
-        (IMPLICIT, "ImplicitBBQ"),
-        (HONEST, "HONEST"),
-    ],
-)
+UNREAD_SETS = [
+    (BOLD, "BOLD"),
+    (HOLISTIC, "HolisticBias"),
+    (SHADES, "SHADES"),
+    (WINOBIAS, "WinoBias"),
+    (UNQOVER, "UnQover"),
+    (IMPLICIT, "ImplicitBBQ"),
+    (HONEST, "HONEST"),
+]
+
+
+def check_refused_by_name(read: Callable[[], object], name: str) -> None:
+    """In one line that says what to do."""
+    with pytest.raises(DataError) as caught:
+        read()
+    assert f"this is {name}" in str(caught.value)
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize(("text", "name"), UNREAD_SETS)
 def test_sets_that_no_door_reads_are_refused_by_name(text: str, name: str, tmp_path: Path) -> None:
-    """In one line that says what to do, at each door whose columns or texts they do not have."""
+    """At each door whose columns or texts they do not have; those of benchmarks have a test of
+    their own."""
     path = tmp_path / "file.txt"
     path.write_text(text)
     doors = [
@@ -96,19 +71,13 @@ def test_sets_that_no_door_reads_are_refused_by_name(text: str, name: str, tmp_p
         lambda: read_identities(str(path)),
         lambda: read_statements(path),
         lambda: read_stereotypes(path),
-        lambda: read_bbq([path]),
-        lambda: read_crows_pairs(path),
-        lambda: read_winogender(path),
         lambda: read_sets(path),
     ]
     if name == "HONEST":
         del doors[1]
         assert read_identities(str(path)) == {"female": ("the woman",), "male": ("the man",)}
     for door in doors:
-        with pytest.raises(DataError) as caught:
-            door()
-        assert f"this is {name}" in str(caught.value)
-        assert len(str(caught.value).splitlines()) == 1
+        check_refused_by_name(door, name)
 
 
 def test_the_noun_phrases_of_holisticbias_are_groups(tmp_path: Path) -> None:
@@ -125,16 +94,14 @@ EEC = (
 )
 
 
-def test_a_table_of_sentences_is_no_list_of_its_rows(tmp_path: Path) -> None:
-    """The Equity Evaluation Corpus, whose header has a name of two words and whose rows no number:
-    `sofa build` took each row for a stereotype, the header too."""
+@pytest.mark.parametrize("read", [read_statements, lambda path: read_identities(str(path))])
+def test_a_table_of_sentences_is_no_list_of_its_rows(
+    read: Callable[[Path], object], tmp_path: Path
+) -> None:
     path = tmp_path / "eec.csv"
-    path.write_text(EEC)
-    assert build_stereotypes(path).rows == [("", "Ana feels glad."), ("", "Ben feels glad.")]
     path.write_text(EEC.replace("Sentence", "Wording"))
-    for read in (build_stereotypes, read_statements, lambda p: read_identities(str(p))):
-        with pytest.raises(DataError, match="'ID', 'Wording', 'Template'"):
-            read(path)
+    with pytest.raises(DataError, match="'ID', 'Wording', 'Template'"):
+        read(path)
 
 
 def test_a_table_of_r_has_its_columns_at_every_door(tmp_path: Path) -> None:
@@ -145,18 +112,16 @@ def test_a_table_of_r_has_its_columns_at_every_door(tmp_path: Path) -> None:
         read_statements(path)
 
 
-@pytest.mark.parametrize(
-    "template",
-    [
-        "The $OCCUPATION told the $PARTICIPANT that $NOM_PRONOUN sang.",
-        "I saw {{NAME1}} in town.",
-        "[MASK] is a baker.",
-        "<person subject> feels glad.",
-    ],
-)
-@pytest.mark.parametrize("read", [read_statements, build_stereotypes])
-def test_a_template_is_no_statement(read: Any, template: str, tmp_path: Path) -> None:
-    path = tmp_path / "templates.csv"
+TEMPLATES = [
+    "The $OCCUPATION told the $PARTICIPANT that $NOM_PRONOUN sang.",
+    "I saw {{NAME1}} in town.",
+    "[MASK] is a baker.",
+    "<person subject> feels glad.",
+]
+
+
+def check_refused_as_template(read: Callable[[Path], object], template: str, folder: Path) -> None:
+    path = folder / "templates.csv"
     path.write_text(csv_of([{"answer": "0", "sentence": "Bakers sing."}] * 2))
     assert read(path)
     path.write_text(csv_of([{"answer": "0", "sentence": template}]))
@@ -164,35 +129,9 @@ def test_a_template_is_no_statement(read: Any, template: str, tmp_path: Path) ->
         read(path)
 
 
-def test_kinds_of_bias_by_number_have_their_names(tmp_path: Path) -> None:
-    """CrowS-Pairs as the Hugging Face hub writes it."""
-    pair = {"sent_more": "Bakers sing.", "sent_less": "Tailors sing.", "stereo_antistereo": 0}
-    rows = [{**pair, "bias_type": number} for number in (0, 5)]
-    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    read = read_crows_pairs(tmp_path / "pairs.jsonl")
-    assert [item.category for item in read.items] == ["race-color", "sexual-orientation"]
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        ("Olivia,F,17535\nEmma,F,15581\n", r"a table begins with a line of their names"),
-        (',count,tweet\n0,3,"x, y"\n', r"choose from count, tweet \("),
-        ("[trade]\nnames = ['a', 'b']\n", "the first line is not the names of columns"),
-    ],
-)
-def test_what_to_do_is_said_of_a_table_without_the_columns(
-    text: str, why: str, tmp_path: Path
-) -> None:
-    (tmp_path / "file").write_text(text)
-    with pytest.raises(DataError, match=why):
-        read_crows_pairs(tmp_path / "file")
-
-
-def test_what_stereoset_needs_is_said_in_words(tmp_path: Path) -> None:
-    (tmp_path / "pairs.json").write_text('[["a", "b"], ["c", "d"]]')
-    with pytest.raises(DataError, match="a list of objects with context, target"):
-        read_stereoset(tmp_path / "pairs.json")
+@pytest.mark.parametrize("template", TEMPLATES)
+def test_a_template_is_no_statement(template: str, tmp_path: Path) -> None:
+    check_refused_as_template(read_statements, template, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@ that try to make each of them say more than was tested. Those of `compare` and t
 in test_permuted.py and test_findings.py."""
 
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -12,86 +11,16 @@ from kgbias.cli.compare import _print_group_tests, _print_variance, _print_verdi
 from kgbias.cli.evidence import _describe_way, _print_groups
 from kgbias.compare.families import GroupTest
 from kgbias.compare.model_contrasts import ModelContrast
-from kgbias.compare.sofa import compare_sofa
 from kgbias.evidence import ReplicationRate
 from kgbias.evidence.replication import _summarise_retries
-from kgbias.graph.sofa import ProbeSet
-from kgbias.methods.profiles.words import word_shifts
 from kgbias.report.beliefs import draw_score_panels
 from kgbias.report.multi_run import draw_forest, draw_rank_lines
 from kgbias.report.side_by_side import draw_panels
 from kgbias.stats.inference import Estimate
 from kgbias.stats.variance import CrossedVariances, VarianceComponents, note_narrow_intervals
 from tests.conftest import require_modules
-from tests.methods.profiles.test_profiles import profile
-from tests.methods.sofa import test_sofa_results as sofa
-from tests.methods.sofa.test_sofa_results import probed
 
 require_modules("matplotlib", "scipy")
-
-
-# SoFa
-
-
-def test_two_statements_rank_no_model() -> None:
-    sets = {"d": (("C", "D"), ("s", "y"))}
-    whole = ProbeSet.from_texts("mine", sofa.SETS)
-    ranked = compare_sofa([probed("one", sofa.FIRST), probed("two", sofa.SECOND)], whole)
-    assert not math.isnan(ranked.models[0].probabilities[0])
-    few = ProbeSet.from_texts("few", sets)
-    results = [
-        replace(r, probe_set=few.id, categories=r.categories[1:])
-        for r in (probed("one", sofa.FIRST), probed("two", sofa.SECOND))
-    ]
-    found = compare_sofa(results, few)
-    assert [(m.low, m.high) for m in found.models] == [(1, 2), (1, 2)]
-    assert all(math.isnan(p) for m in found.models for p in m.probabilities)
-    assert found.as_dict()["models"][0]["probabilities"] == [None, None]
-    assert "most biased" not in str(found)
-
-
-# Words of profiles
-
-
-def test_a_word_that_one_name_repeats_is_not_the_groups() -> None:
-    """Opposite signs: one elf says "x" in a hundred profiles, of the orcs every name does once."""
-    people = [profile("e0", "elves", k, faith="x") for k in range(100)]
-    people += [profile(f"e{n}", "elves", k, faith="y") for n in range(1, 20) for k in range(2)]
-    people += [profile(f"o{n}", "orcs", 0, faith="x") for n in range(20)]
-    people += [profile(f"o{n}", "orcs", k, faith="y") for n in range(20) for k in (1, 2, 3)]
-    words = word_shifts(people, [p.labels["group"] for p in people], ["faith"])
-    mine = {(w.group, w.word): w for w in words}
-    elf = mine["elves", "x"]
-    assert elf.share > elf.others and elf.contribution > 0  # by mentions it is the elves' word
-    assert not elf.is_shown and elf.p_value == 1.0  # by names it is not
-
-
-def test_words_are_told_of_a_group_only_if_more_of_its_names_have_them() -> None:
-    rng, told = np.random.default_rng(2), 0
-    for _ in range(12):
-        likely = {g: rng.dirichlet(np.full(4, 0.5)) for g in ("elves", "orcs", "trolls")}
-        people = [
-            profile(f"{g}{n}", g, k, faith=str(rng.choice(list("abcd"), p=p)))
-            for g, p in likely.items()
-            for n in range(12)
-            for k in range(int(rng.integers(1, 5)))
-        ]
-        having = {
-            (g, w): np.mean(
-                [
-                    any(p.name == f"{g}{n}" and w in p.values_of("faith") for p in people)
-                    for n in range(12)
-                ]
-            )
-            for g in likely
-            for w in "abcd"
-        }
-        for w in word_shifts(people, [p.labels["group"] for p in people], ["faith"], draws=200):
-            if w.is_shown:
-                told += 1
-                others = np.mean([having[g, w.word] for g in likely if g != w.group])
-                assert having[w.group, w.word] > others and w.low > 0 and w.p_adjusted <= 0.05
-    assert told > 3
 
 
 # Figures: levels and ranks have one colour, differences the colour of their decision

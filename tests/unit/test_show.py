@@ -13,7 +13,6 @@ from kgbias.cli import show
 from kgbias.cli.known import _format_share
 from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
-from kgbias.methods.profiles.command import _format_estimate as _format_profiles_estimate
 from kgbias.probe.precision import Precision
 from kgbias.report.findings import small_interval
 from kgbias.report.summary import _percent_cells
@@ -114,7 +113,6 @@ def test_an_interval_without_width_is_printed_nowhere() -> None:
     """Figures over units that all agree: the interval is left out, or a dash stands for it."""
     same = Estimate(0.5, 0.5, 0.5, 12)
     assert _format_share(same) == "50.0%"
-    assert _format_profiles_estimate(same) == "0.500"
     precision = Precision("m", "float16", 0.0, 0.0, Estimate(1.0, 1.0, 1.0, 60), 2.0)
     assert "tau 1.000, kept" in str(precision)
     precision = replace(precision, tau=Estimate(0.98, 0.97, 0.99, 60))

@@ -26,7 +26,6 @@ from kgbias.errors import DataError, ModelError, StoreError, UsageError
 from kgbias.graph.sqlite.connection import translate_errors
 from kgbias.io.files import write_text
 from kgbias.io.text import is_plain, printable
-from kgbias.methods.stories.config import read_people
 from kgbias.models import open_model
 from kgbias.models.base import Request
 from kgbias.models.http import (
@@ -190,11 +189,6 @@ def test_joiners_are_part_of_names(name: str, tmp_path: Path) -> None:
     assert is_plain(name) and printable(name) == name
     (tmp_path / "g.txt").write_text(f"{name}\n", "utf-8")
     assert read_seeds(str(tmp_path / "g.txt"))[0].groups == (name,)
-    (tmp_path / "p.csv").write_text(f"name,group,category\na baker,{name},x\n", "utf-8")
-    assert [person.group for person in read_people(tmp_path / "p.csv")] == [name]
-    (tmp_path / "p.csv").write_text("name,group,category\na baker,a\u202eb,x\n", "utf-8")
-    with pytest.raises(DataError, match="line 2: 'a\ufffdb' is no plain text"):
-        read_people(tmp_path / "p.csv")
     assert not is_plain("a\u202eb") and printable("a\x1b[31m") == "a\ufffd[31m"
 
 

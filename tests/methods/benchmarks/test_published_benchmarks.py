@@ -3,6 +3,7 @@
 Rows are invented; the layouts are those of the repositories named."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 
 from kgbias.errors import DataError
 from kgbias.methods.benchmarks.bbq import read_bbq
+from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.stereoset import read_stereoset
-from tests.methods.benchmarks.test_benchmarks import ROWS
-from tests.unit.test_published_forms import csv_of
+from kgbias.methods.benchmarks.winogender import read_winogender
+from tests.methods.benchmarks.test_benchmarks import ROWS, stereo_file
+from tests.unit.test_published_forms import UNREAD_SETS, check_refused_by_name, csv_of
 
 
 def esbbq(n: int, question: str, polarity: str, label: int, *, flat: bool) -> dict[str, Any]:
@@ -161,3 +164,72 @@ def test_stereoset_in_a_table_of_text(tmp_path: Path) -> None:
     row |= {"context": "The baker was BLANK.", "sentences": str(sentences)}
     (tmp_path / "dev.csv").write_text(csv_of([row]))
     assert len(read_stereoset(tmp_path / "dev.csv").items) == 1
+
+
+def test_rows_without_a_text_are_left_out_and_counted(tmp_path: Path) -> None:
+    """As in the French CrowS-Pairs, one of whose sentences is missing."""
+    (tmp_path / "fr.csv").write_text(
+        "id\tsent_more\tsent_less\tstereo_antistereo\tbias_type\n"
+        "1\tLes elfes crient.\tLes orques crient.\tstereo\trace\n"
+        "2\tLes elfes dorment.\t\tstereo\trace\n"
+    )
+    (tmp_path / "wino.tsv").write_text(
+        "sentid\tsentence\nnurse.patient.0.female.txt\tThe nurse told the patient that she left.\n"
+        "nurse.patient.1.female.txt\t\n"
+    )
+    data = json.loads(stereo_file(tmp_path / "stereo.json").read_text())
+    data["data"]["intrasentence"][0]["context"] = ""
+    (tmp_path / "stereo.json").write_text(json.dumps(data))
+    (tmp_path / "bbq.jsonl").write_text(
+        "\n".join(json.dumps(row) for row in (ROWS[0], ROWS[1] | {"question": " "}))
+    )
+    for read, kept in (
+        (read_crows_pairs(tmp_path / "fr.csv"), 1),
+        (read_winogender(tmp_path / "wino.tsv"), 1),
+        (read_stereoset(tmp_path / "stereo.json"), 3),
+        (read_bbq([tmp_path / "bbq.jsonl"]), 1),
+    ):
+        assert (read.count, read.left_out) == (kept, 1)
+        (told,) = read._without_text()
+        assert told.startswith(f"1 of the file's {kept + 1} rows are left out")
+
+
+def test_kinds_of_bias_by_number_have_their_names(tmp_path: Path) -> None:
+    """CrowS-Pairs as the Hugging Face hub writes it."""
+    pair = {"sent_more": "Bakers sing.", "sent_less": "Tailors sing.", "stereo_antistereo": 0}
+    rows = [{**pair, "bias_type": number} for number in (0, 5)]
+    (tmp_path / "pairs.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    read = read_crows_pairs(tmp_path / "pairs.jsonl")
+    assert [item.category for item in read.items] == ["race-color", "sexual-orientation"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Olivia,F,17535\nEmma,F,15581\n", r"a table begins with a line of their names"),
+        (',count,tweet\n0,3,"x, y"\n', r"choose from count, tweet \("),
+        ("[trade]\nnames = ['a', 'b']\n", "the first line is not the names of columns"),
+    ],
+)
+def test_what_to_do_is_said_of_a_table_without_the_columns(
+    text: str, why: str, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text(text)
+    with pytest.raises(DataError, match=why):
+        read_crows_pairs(tmp_path / "file")
+
+
+def test_what_stereoset_needs_is_said_in_words(tmp_path: Path) -> None:
+    (tmp_path / "pairs.json").write_text('[["a", "b"], ["c", "d"]]')
+    with pytest.raises(DataError, match="a list of objects with context, target"):
+        read_stereoset(tmp_path / "pairs.json")
+
+
+@pytest.mark.parametrize(("text", "name"), UNREAD_SETS)
+@pytest.mark.parametrize("read", [lambda path: read_bbq([path]), read_crows_pairs, read_winogender])
+def test_sets_that_are_no_benchmark_are_refused_by_name(
+    read: Callable[[Path], object], text: str, name: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "file.txt"
+    path.write_text(text)
+    check_refused_by_name(lambda: read(path), name)

@@ -20,6 +20,7 @@ from kgbias.io.resources import resource_path
 from kgbias.methods import profiles
 from kgbias.methods.profiles.analysis import analyse_profiles, encode
 from kgbias.methods.profiles.classify import Trials, permute_labels, random_splits, run_trials
+from kgbias.methods.profiles.command import _format_estimate
 from kgbias.methods.profiles.config import given_names, select_names
 from kgbias.methods.profiles.pack import ProfileAttribute, describe_fields, load_profile_pack
 from kgbias.methods.profiles.words import (
@@ -31,6 +32,7 @@ from kgbias.methods.profiles.words import (
 )
 from kgbias.methods.profiles.write import read_profile, read_value
 from kgbias.models.base import Request
+from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import wilson_interval
 from tests.scripted_model import ScriptedModel
 
@@ -432,3 +434,48 @@ def test_a_faulty_pack_says_what_is_wrong(tmp_path: Path) -> None:
             load_profile_pack(tmp_path)
     with pytest.raises(UsageError, match="no prompts 'sentences'; choose from profiles"):
         load_profile_pack("sentences")
+
+
+def test_a_word_that_one_name_repeats_is_not_the_groups() -> None:
+    """Opposite signs: one elf says "x" in a hundred profiles, of the orcs every name does once."""
+    people = [profile("e0", "elves", k, faith="x") for k in range(100)]
+    people += [profile(f"e{n}", "elves", k, faith="y") for n in range(1, 20) for k in range(2)]
+    people += [profile(f"o{n}", "orcs", 0, faith="x") for n in range(20)]
+    people += [profile(f"o{n}", "orcs", k, faith="y") for n in range(20) for k in (1, 2, 3)]
+    words = word_shifts(people, [p.labels["group"] for p in people], ["faith"])
+    mine = {(w.group, w.word): w for w in words}
+    elf = mine["elves", "x"]
+    assert elf.share > elf.others and elf.contribution > 0  # by mentions it is the elves' word
+    assert not elf.is_shown and elf.p_value == 1.0  # by names it is not
+
+
+def test_words_are_told_of_a_group_only_if_more_of_its_names_have_them() -> None:
+    rng, told = np.random.default_rng(2), 0
+    for _ in range(12):
+        likely = {g: rng.dirichlet(np.full(4, 0.5)) for g in ("elves", "orcs", "trolls")}
+        people = [
+            profile(f"{g}{n}", g, k, faith=str(rng.choice(list("abcd"), p=p)))
+            for g, p in likely.items()
+            for n in range(12)
+            for k in range(int(rng.integers(1, 5)))
+        ]
+        having = {
+            (g, w): np.mean(
+                [
+                    any(p.name == f"{g}{n}" and w in p.values_of("faith") for p in people)
+                    for n in range(12)
+                ]
+            )
+            for g in likely
+            for w in "abcd"
+        }
+        for w in word_shifts(people, [p.labels["group"] for p in people], ["faith"], draws=200):
+            if w.is_shown:
+                told += 1
+                others = np.mean([having[g, w.word] for g in likely if g != w.group])
+                assert having[w.group, w.word] > others and w.low > 0 and w.p_adjusted <= 0.05
+    assert told > 3
+
+
+def test_an_interval_without_width_is_not_printed() -> None:
+    assert _format_estimate(Estimate(0.5, 0.5, 0.5, 12)) == "0.500"

@@ -208,3 +208,20 @@ def test_the_set_and_its_models_as_tables() -> None:
         ["known", "causal", "1,234", "r1"],
         ["older", "-", "-", "-"],
     ]
+
+
+def test_two_statements_rank_no_model() -> None:
+    sets = {"d": (("C", "D"), ("s", "y"))}
+    whole = ProbeSet.from_texts("mine", SETS)
+    ranked = compare_sofa([probed("one", FIRST), probed("two", SECOND)], whole)
+    assert not math.isnan(ranked.models[0].probabilities[0])
+    few = ProbeSet.from_texts("few", sets)
+    results = [
+        replace(r, probe_set=few.id, categories=r.categories[1:])
+        for r in (probed("one", FIRST), probed("two", SECOND))
+    ]
+    found = compare_sofa(results, few)
+    assert [(m.low, m.high) for m in found.models] == [(1, 2), (1, 2)]
+    assert all(math.isnan(p) for m in found.models for p in m.probabilities)
+    assert found.as_dict()["models"][0]["probabilities"] == [None, None]
+    assert "most biased" not in str(found)

@@ -140,12 +140,22 @@ def test_the_pack_that_comes_with_kgbias() -> None:
         ("name,group\na,b\n", "no column 'category' in .*; choose from name, group"),
         ("name,group,category\n", "has a header but no rows"),
         ("name,group,category\na, ,c\n", "line 2: a name, group or category is empty"),
+        (
+            "name,group,category\na baker,a\u202eb,x\n",
+            "line 2: 'a\ufffdb' is no plain text",
+        ),
     ],
 )
 def test_people_that_cannot_be_read(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "p.csv").write_text(text, encoding="utf-8")
     with pytest.raises(DataError, match=said):
         read_people(tmp_path / "p.csv")
+
+
+@pytest.mark.parametrize("group", ["می‌خواهم", "ක්‍ෂ", "👩‍👧 people"])
+def test_joiners_are_part_of_the_groups_of_people(group: str, tmp_path: Path) -> None:
+    (tmp_path / "p.csv").write_text(f"name,group,category\na baker,{group},x\n", "utf-8")
+    assert [person.group for person in read_people(tmp_path / "p.csv")] == [group]
 
 
 @pytest.mark.parametrize(
