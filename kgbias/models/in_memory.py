@@ -220,8 +220,7 @@ class InMemoryModel:
 
 
 class InMemoryVectors:
-    """A model in memory as `kgbias.models.distributed.LanguageModel` gives one of a spec: its
-    vectors, and its predictions of words."""
+    """The vectors of a model in memory, and its predictions of words."""
 
     def __init__(self, info: ModelInfo, model: Any, tokenizer: Any, cache: bool) -> None:
         from kgbias.models.embed import Encoder

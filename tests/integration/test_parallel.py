@@ -18,9 +18,9 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.progress import SilentProgress
 from kgbias.measure.configure import configure_measurement
 from kgbias.methods import benchmarks
+from kgbias.methods.associations.distributed_model import DistributedModel, LanguageModel
 from kgbias.methods.associations.family import associate
 from kgbias.methods.associations.sets import AssociationTest, WordSet
-from kgbias.models.distributed import DistributedModel, LanguageModel
 from kgbias.models.embed import Span
 from kgbias.models.score.distributed import DistributedScorer
 from kgbias.parallel import check_executor, ray_cluster

@@ -17,7 +17,7 @@ from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.io.progress import SilentProgress
 from kgbias.methods import associations
-from kgbias.models.distributed import DistributedEncoder
+from kgbias.methods.associations.distributed_model import DistributedEncoder
 from kgbias.parallel import open_executor
 from kgbias.parallel.ray_cluster import join_ray
 from tests.conftest import require_modules

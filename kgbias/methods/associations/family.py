@@ -25,6 +25,7 @@ from kgbias.methods.associations.attributes import (
     target_sets,
     too_few_error,
 )
+from kgbias.methods.associations.distributed_model import open_language_model
 from kgbias.methods.associations.graph import (
     RegardAgreement,
     associate_groups,
@@ -51,7 +52,6 @@ from kgbias.methods.associations.weat import (
     TemplateSetVectors,
     WordVectors,
 )
-from kgbias.models.distributed import open_language_model
 from kgbias.models.vectors import VectorInput, load_vectors, vectors_in_memory
 from kgbias.parallel import LOCAL_EXECUTOR, Executor, check_executor, open_executor
 from kgbias.parameters import UnusedParameter, check_applies

@@ -28,13 +28,13 @@ from kgbias.methods.associations.contexts import (
     Spans,
     TemplateContexts,
 )
+from kgbias.methods.associations.distributed_model import open_language_model
 from kgbias.methods.associations.graph import build_edges, save_results
 from kgbias.methods.associations.lpbs import Predictor
 from kgbias.methods.associations.methods import ModelSource, run_method
 from kgbias.methods.associations.result import Association, spread_sizes
 from kgbias.methods.associations.sets import AssociationTest, WordSet, find_tests
 from kgbias.models.base import ModelInfo
-from kgbias.models.distributed import open_language_model
 from kgbias.models.embed import LAST_LAYER, Encoder, Encoding, Span, VectorSource, open_encoder
 from kgbias.models.predict import FilledTemplate, Prediction
 from kgbias.parallel import Executor
