@@ -4,9 +4,7 @@ A method or another package adds a kind by an entry point of the group "kgbias.r
 the kind's, and the name of its list in a study's file.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from kgbias.io.plugins import PluginTable
 
@@ -54,10 +52,3 @@ RUN_KINDS: PluginTable[RunKind] = PluginTable(
     "run", RunKind, {}, path_fields=("write", "price", "find", "suggest")
 )
 """Every such kind, by name."""
-
-
-def import_function(kind: str, path: str) -> Callable[..., Any]:
-    """A function of a kind, imported now. Raises PluginError if it is another package's and cannot
-    be imported."""
-    function: Callable[..., Any] = RUN_KINDS.import_part(kind, path)
-    return function

@@ -41,12 +41,12 @@ from kgbias.models.http import shown_url
 from kgbias.models.spec import KINDS, is_on_server, loadable_spec, parse_spec, resolve
 from kgbias.parameters import as_names
 from kgbias.study.context import Context
-from kgbias.study.kinds import RUN_KINDS, RunKind, Suggestion, import_function
+from kgbias.study.kinds import RUN_KINDS, RunKind, Suggestion
 from kgbias.study.opening import split_model_options
 from kgbias.study.probing import BeliefOptions
 from kgbias.study.records import GroupRow
 from kgbias.study.run import Run
-from kgbias.study.substitutes import SUBSTITUTES, import_substitute
+from kgbias.study.substitutes import SUBSTITUTES
 
 if TYPE_CHECKING:
     from kgbias.evidence import Evidence
@@ -382,11 +382,11 @@ def _ask_instead(run: Run, model: str, reason: str, limits: Mapping[str, Any]) -
         return f"{hint} (which the limits of this call do not cover)"
     try:
         options: Any = split_model_options(limits)[0] | {"form": limits.get("form")}
-        fewest = import_substitute(name, substitute.fewest)(run, model)
+        fewest = SUBSTITUTES.import_part(name, substitute.fewest)(run, model)
         most = limits.get("sized", {}).get("choices", MAX_CHOICES)
         if "sized" in limits and most < fewest:
             return f"{hint} (for which these minutes are too few)"
-        answered = import_substitute(name, substitute.ask)(run, model, most, **options)
+        answered = SUBSTITUTES.import_part(name, substitute.ask)(run, model, most, **options)
     except (DataError, ModelError, UsageError) as error:
         return f"{hint} ({error})"
     return f"{left_out} ({reason}); instead it was asked to {substitute.does}: {answered}"
@@ -418,7 +418,7 @@ def suggest_alternatives(
     for name, kind in RUN_KINDS.own_entries.items():
         if not kind.suggest:
             continue
-        for suggestion in import_function(name, kind.suggest)(run.stored.groups, folder):
+        for suggestion in RUN_KINDS.import_part(name, kind.suggest)(run.stored.groups, folder):
             lines.append(_word_call(run, name, kind, model, base_url, suggestion))
             if suggestion.note:
                 lines.append(suggestion.note)

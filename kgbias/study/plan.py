@@ -41,10 +41,10 @@ from kgbias.parameters import Names, ScorerOptions, as_names, describe_annotatio
 from kgbias.query import load_query, write_result
 from kgbias.stats.estimate import nan_to_none
 from kgbias.study.comparison import comparison_records
-from kgbias.study.kinds import RUN_KINDS, RunKind, import_function
+from kgbias.study.kinds import RUN_KINDS, RunKind
 from kgbias.study.opening import OPENING_OPTIONS
 from kgbias.study.run import Run
-from kgbias.study.steps import STEPS, StudyStep, import_step
+from kgbias.study.steps import STEPS, StudyStep
 from kgbias.study.study import Study, open, price
 
 if TYPE_CHECKING:
@@ -225,7 +225,8 @@ def _usable_steps(data: Mapping[str, Any], *, of_study: bool) -> dict[str, Study
 def _parameters_of_step(kind: str) -> dict[str, Any]:
     """What an entry of a method's step may set."""
     step = STEPS[kind]
-    about, *_ = parameters = parameters_of(import_step(kind, step.call))  # the run or the study
+    parameters = parameters_of(STEPS.import_part(kind, step.call))
+    about, *_ = parameters  # the run or the study
     allowed = drop_names(parameters, about, "output", "dry_run")
     if allowed.pop("opening", None) is not None:
         allowed |= get_type_hints(ScorerOptions)
@@ -234,7 +235,7 @@ def _parameters_of_step(kind: str) -> dict[str, Any]:
 
 def _needed_model(kind: str) -> str:
     """The parameter that names the models of a method's step, if an entry must have it."""
-    parameters = signature(import_step(kind, STEPS[kind].call)).parameters
+    parameters = signature(STEPS.import_part(kind, STEPS[kind].call)).parameters
     needed = (name for name in ("model", "models") if name in parameters)
     return next((name for name in needed if parameters[name].default is Parameter.empty), "")
 
@@ -245,7 +246,7 @@ def _call_options(
     """The options of a method's step, as its function takes them, and the file that it writes."""
     step, options = STEPS[kind], dict(options)
     file = folder / str(options.pop("path", step.output)) if step.output else None
-    if "opening" in signature(import_step(kind, step.call)).parameters:
+    if "opening" in signature(STEPS.import_part(kind, step.call)).parameters:
         opening = {name: options.pop(name) for name in OPENING_OPTIONS if name in options}
         options |= {"opening": opening} if opening else {}
     if "tables" in options:
@@ -370,7 +371,7 @@ class Plan:
             if step.kind == "crawl":
                 prices[step.run] = price(**step.options)
             elif step.kind in RUN_KINDS:
-                price_run = import_function(step.kind, RUN_KINDS[step.kind].price)
+                price_run = RUN_KINDS.import_part(step.kind, RUN_KINDS[step.kind].price)
                 prices[step.run] = price_run(**step.options)
         return prices
 
@@ -490,7 +491,7 @@ def _writing_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
             options = resolve_paths(path, entry)
             if not isinstance(model := options.pop("model", None), str):
                 raise DataError(f"{path}: each [[{kind}]] needs a `model`")
-            write = import_function(kind, run_kind.write)
+            write = RUN_KINDS.import_part(kind, run_kind.write)
             check_entry(path, f"[[{kind}]]", options, drop_names(parameters_of(write), "study"))
             name = str(options.pop("name", f"{_plain_name(model)}-{kind}"))
             yield Step(kind, name, {"model": model, **options})
@@ -530,7 +531,7 @@ def _run_steps(
     for name, run_kind in kinds.items():
         findings = run_kind.findings
         if findings in data:
-            find = import_function(name, run_kind.find)
+            find = RUN_KINDS.import_part(name, run_kind.find)
             allowed = drop_names(parameters_of(find), "run")
             check_entry(path, f"[{findings}]", data[findings], allowed)
             if not any(_run_kind(run) == name for run in runs):
@@ -743,14 +744,14 @@ def _import(study: Study, step: Step) -> None:
 
 
 def _write_run(study: Study, step: Step) -> None:
-    write = import_function(step.kind, RUN_KINDS[step.kind].write)
+    write = RUN_KINDS.import_part(step.kind, RUN_KINDS[step.kind].write)
     write(study, name=step.run, **step.options)
 
 
 def _write_findings(study: Study, step: Step) -> None:
     kinds = RUN_KINDS.usable_entries().items()
     name, kind = next((name, kind) for name, kind in kinds if kind.findings == step.kind)
-    result = import_function(name, kind.find)(study.run(step.run), **step.options)
+    result = RUN_KINDS.import_part(name, kind.find)(study.run(step.run), **step.options)
     _write_file(
         step, json.dumps(nan_to_none(result.as_dict()), ensure_ascii=False, indent=2) + "\n"
     )
@@ -792,7 +793,7 @@ def _run_compare(study: Study, step: Step) -> None:
 def _call(study: Study, step: Step) -> None:
     """Carry out a method's step."""
     entry = STEPS[step.kind]
-    call, written = import_step(step.kind, entry.call), {}
+    call, written = STEPS.import_part(step.kind, entry.call), {}
     if step.output is not None:
         step.output.parent.mkdir(parents=True, exist_ok=True)
         written = {"output": step.output}
@@ -868,7 +869,7 @@ def _step_state(study: Study, step: Step) -> Literal["done", "begun", "left"]:
     if step.output is not None:
         return "done" if step.output.exists() else "left"
     if step.kind in STEPS:
-        is_done = import_step(step.kind, STEPS[step.kind].is_done)
+        is_done = STEPS.import_part(step.kind, STEPS[step.kind].is_done)
         return "done" if is_done(run, step.options) else "left"
     return "done" if _DONE_CHECKS[step.kind](run, step) else "left"
 

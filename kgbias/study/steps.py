@@ -4,9 +4,7 @@ A method or another package adds a step by an entry point of the group "kgbias.s
 that of its list in the file: each [[NAME]] is a call.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from kgbias.io.plugins import PluginTable
 
@@ -39,10 +37,3 @@ class StudyStep:
 
 STEPS: PluginTable[StudyStep] = PluginTable("step", StudyStep, {}, path_fields=("call", "is_done"))
 """Every such step, by name."""
-
-
-def import_step(name: str, path: str) -> Callable[..., Any]:
-    """A function of a step, imported now. Raises PluginError if it is another package's and cannot
-    be imported."""
-    function: Callable[..., Any] = STEPS.import_part(name, path)
-    return function

@@ -4,9 +4,7 @@ A method or another package adds it by an entry point of the group "kgbias.subst
 comes first, and one of them is asked.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from kgbias.io.plugins import PluginTable
 
@@ -36,10 +34,3 @@ SUBSTITUTES: PluginTable[Substitute] = PluginTable(
     "substitute", Substitute, {}, path_fields=("ask", "fewest")
 )
 """Every substitute, by name."""
-
-
-def import_substitute(name: str, path: str) -> Callable[..., Any]:
-    """A function of a substitute, imported now. Raises PluginError if it is another package's and
-    cannot be imported."""
-    function: Callable[..., Any] = SUBSTITUTES.import_part(name, path)
-    return function
