@@ -18,16 +18,17 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
+from statistics import NormalDist
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kgbias.compare.families import run_family
-from kgbias.compare.model_contrasts import _paired_difference
+from kgbias.compare.model_contrasts import ModelSamples, _paired_difference, _rank_models
 from kgbias.compare.refusals import estimate_refusal_share
 from kgbias.compare.run_pairs import measure_rank_agreement
-from kgbias.compare.sofa import correlate_length
+from kgbias.compare.sofa import _rank_model, correlate_length
 from kgbias.compare.two_sample import mean_difference
 from kgbias.evidence.evidence_table import _estimate_shares
 from kgbias.evidence.recorded_agreement import _figure_by_attribute
@@ -45,7 +46,7 @@ from kgbias.methods.profiles.classify import Trials
 from kgbias.methods.profiles.words import _intervals
 from kgbias.methods.rag.metrics import mean_over_records, retest_agreement
 from kgbias.probe.run_probes import contrast_intervals, contrast_values
-from kgbias.probe.sofa import category_bias
+from kgbias.probe.sofa import category_bias, overall_bias
 from kgbias.report.multi_run_data import MultiRunData
 from kgbias.stats.designs import Design
 from kgbias.stats.estimate import Estimate
@@ -62,7 +63,7 @@ from kgbias.stats.inference import (
 )
 from kgbias.stats.keyness import FeatureTable, log_odds_ratio, measure_keyness
 from kgbias.stats.poststratification import StandardWeights, StratifiedSample
-from kgbias.stats.units import UnitSums, ratio_of_sums
+from kgbias.stats.units import UnitSums, ratio_of_sums, resample_interval
 
 Rng = np.random.Generator
 DrawOnce = Callable[[Rng], tuple[Estimate, float]]
@@ -624,6 +625,76 @@ def sofa_kinds() -> Iterator[FigureKind]:
             yield FigureKind("SoFa's score", setting, once)
 
 
+def sofa_mean_kinds() -> Iterator[FigureKind]:
+    """The mean of SoFa's scores over categories, each of its own identities and statements."""
+    for categories in (2, 4, 8):
+        for g, n in ((4, 10), (10, 30)):
+
+            def once(
+                rng: Rng, categories: int = categories, g: int = g, n: int = n
+            ) -> tuple[Estimate, float]:
+                ids, texts = [str(k) for k in range(g)], [str(k) for k in range(n)]
+                stars = [
+                    rng.normal(size=(g, 1)) + rng.normal(size=(g, n)) for _ in range(categories)
+                ]
+                return overall_bias([category_bias("c", ids, texts, s) for s in stars]).score, 2.0
+
+            setting = f"{categories} categories of {g} identities, {n} statements"
+            yield FigureKind("SoFa over categories", setting, once)
+
+
+def model_rank_kinds() -> Iterator[FigureKind]:
+    """Ranks of models by SoFa, whose true scores are up to half a standard deviation apart."""
+    for models, n in ((3, 10), (3, 40), (6, 40)):
+        for apart in (0.1, 0.5):
+
+            def once(
+                rng: Rng, models: int = models, n: int = n, apart: float = apart
+            ) -> tuple[Estimate, float]:
+                level, texts = rng.normal(size=n), [str(k) for k in range(n)]
+                key, names = ("sofa", "g"), [str(k) for k in range(models)]
+                subjects = [
+                    ModelSamples(
+                        name,
+                        (),
+                        {key: Sample.from_values(level + rng.normal(size=n) - apart * int(name))},
+                        {key: texts},
+                        paired_by_stratum=True,
+                    )
+                    for name in names
+                ]
+                ranking = _rank_models(subjects, key, "g", 0)
+                means = dict(zip(ranking.models, ranking.means, strict=True))
+                results: Any = [SimpleNamespace(score=Estimate.missing(n, means[m])) for m in names]
+                place = int(rng.integers(models))
+                found = _rank_model(results[place], names[place], results, [ranking])
+                return Estimate(found.rank, found.low - 0.1, found.high + 0.1, n), 1.0 + place
+
+            yield FigureKind("rank of a model", f"{models} models, {n} statements, {apart}", once)
+
+
+def board_kinds() -> Iterator[FigureKind]:
+    """Differences of two models' shares of a benchmark, over terms that are easier for both."""
+    for units, size in ((5, 12), (10, 12), (30, 12), (20, 1), (100, 1)):
+        for p, q in ((0.5, 0.5), (0.9, 0.8)):
+
+            def once(
+                rng: Rng, units: int = units, size: int = size, p: float = p, q: float = q
+            ) -> tuple[Estimate, float]:
+                easy, sides = rng.normal(size=units), []
+                for share in (p, q):
+                    own = NormalDist(0, math.sqrt(1.5)).inv_cdf(share)
+                    levels = own + 0.5 * easy + 0.5 * rng.normal(size=units)
+                    right = (levels[:, None] + rng.normal(size=(units, size)) > 0).mean(axis=1)
+                    columns = np.column_stack([np.ones(units), 100 * right])
+                    sides.append(UnitSums(tuple(map(str, range(units))), columns, ratio_of_sums))
+                difference = sides[0].replicates() - sides[1].replicates()
+                found = resample_interval(sides[0].value - sides[1].value, difference, units)
+                return found, 100 * (p - q)
+
+            yield FigureKind("difference on the board", f"{units} of {size}, {p} and {q}", once)
+
+
 def length_kinds() -> Iterator[FigureKind]:
     """The correlation of PPL* and length, over statements whose probes differ too."""
     for n in (10, 20, 50):
@@ -809,6 +880,9 @@ KINDS = (
     accuracy_kinds,
     known_difference_kinds,
     corrected_share_kinds,
+    sofa_mean_kinds,
+    model_rank_kinds,
+    board_kinds,
 )
 
 

@@ -37,6 +37,7 @@ from kgbias.measure.scorers._scores_file import FileScorer
 from kgbias.methods.associations.sets import read_tests
 from kgbias.methods.benchmarks import bbq
 from kgbias.methods.benchmarks.bbq import read_bbq
+from kgbias.methods.benchmarks.command import benchmark
 from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.winogender import read_winogender
 from kgbias.methods.pairs.config import read_requests
@@ -281,6 +282,8 @@ def test_the_commands_take_an_encoding(
     told = capsys.readouterr()
     assert "1 statements" in told.out
     assert "read are group, predicate, object; not read are note" in told.err
+    # The published Dutch CrowS-Pairs are in Mac Roman.
+    assert any("--encoding" in option.opts for option in benchmark.params)
 
 
 @pytest.mark.parametrize(

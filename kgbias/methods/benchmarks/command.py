@@ -16,6 +16,7 @@ from kgbias.cli.options import (
     base_url_option,
     correction_setting,
     drop_unset,
+    encoding_option,
     json_option,
     model_settings,
     store_option,
@@ -89,6 +90,7 @@ _OPENING_OPTIONS = ("begin", "device", "dtype", "base_url")
     "and the Hugging Face hub.",
 )
 @click.option("--dry-run", is_flag=True, help="Show what there is to score, and stop.")
+@encoding_option
 @base_url_option
 @settings("bos")
 @model_settings
