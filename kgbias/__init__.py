@@ -17,7 +17,6 @@ docs/api/index.md.
 """
 
 from importlib import import_module
-from types import FunctionType
 
 TYPE_CHECKING = False  # checkers of types take it for true
 if TYPE_CHECKING:
@@ -104,6 +103,8 @@ _PUBLIC = {
 }
 _HOME = {name: module for module, names in _PUBLIC.items() for name in names}
 
+_FunctionType = type(import_module)  # `types`, which has it, would be another module
+
 __all__ = ["errors", *sorted(_HOME)]
 
 
@@ -114,7 +115,7 @@ def __getattr__(name: str) -> "Any":
         raise AttributeError(f"module 'kgbias' has no attribute {name!r}")
     value = getattr(import_module(_HOME[name]), name)
     # `open` has words of its own for what is no store.
-    if isinstance(value, FunctionType) and name != "open":
+    if isinstance(value, _FunctionType) and name != "open":
         value = import_module("kgbias.study.calls").public_call(value)
         value.__module__ = "kgbias"  # where a pickle finds it
     globals()[name] = value

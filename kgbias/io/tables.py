@@ -515,7 +515,7 @@ _YAML_LINE = re.compile(r"[\w.-]+ *:(\s|$)")
 _LETTER = re.compile(r"[^\W\d_]")
 _NO_LISTS = {  # how texts begin that other programs write or read
     r"\\(begin|documentclass)\{": "a text in LaTeX",
-    r"(diff --git|--- \S+\n\+\+\+ \S)": "a difference of two files",
+    r"(diff -{2}git|-{3} \S+\n\+{3} \S)": "a difference of two files",
     r"(From|To|Subject|Date|Message-ID): ": "a mail",
     r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d": "a log",
     r"(import \w+$|from [\w.]+ import |#!/)": "a program",

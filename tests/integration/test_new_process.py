@@ -66,7 +66,8 @@ def test_importing_kgbias_is_light() -> None:
 def test_the_front_door_is_light(tmp_path: Path) -> None:
     code = (
         f"import sys, kgbias; s = kgbias.open({str(tmp_path / 'a.db')!r})\n"
-        "print(s.price('smollm2', category='gender').requests, kgbias.queries()[0].name != '')\n"
+        "price = s.crawl('smollm2', category='gender', dry_run=True)\n"
+        "print(price.requests, kgbias.queries()[0].name != '')\n"
         "print([m for m in ('torch', 'pandas', 'networkx', 'rich') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

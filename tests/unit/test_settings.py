@@ -21,6 +21,7 @@ from kgbias.cli.settings import (
 )
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.models.http import read_secrets
+from kgbias.study.beliefs import RunBeliefs
 
 
 @pytest.fixture
@@ -83,7 +84,7 @@ def test_it_may_stand_anywhere_in_the_line() -> None:
 
 def test_several_values_of_one_setting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = {}
-    monkeypatch.setattr(kgbias.Run, "replicate", lambda _, **given: found.update(given))
+    monkeypatch.setattr(RunBeliefs, "replicate", lambda _, **given: found.update(given))
     monkeypatch.setattr(kgbias.Study, "run", lambda *_: object.__new__(kgbias.Run))
     db = str(tmp_path / "k.db")
     CliRunner().invoke(cli, ["replicate", "--store", db, *("--set", "carrier=I say") * 2])
