@@ -94,6 +94,11 @@ class FaultServer:
                     while True:
                         self.wfile.write(b"x")
                         time.sleep(value)
+                elif kind == "stray":  # (answer, bytes that follow it unasked, seconds before them)
+                    answer, unasked, pause = value
+                    self.reply(200, answer)
+                    time.sleep(pause)
+                    self.wfile.write(unasked)
                 elif kind == "cut":
                     self.send_response(200)
                     self.send_header("content-length", "1000")

@@ -125,9 +125,8 @@ def options(attacker: Attacker, part: str) -> Iterator[Counts]:
 def strangers(attacker: Attacker, kind: str) -> Iterator[Counts]:
     """What strangers hand over: stores, studies, packs, vectors, queries, surroundings."""
     count = STRANGER_KINDS[kind][1] if attacker.full else 3
-    tally = attack_kind(
-        attacker.commands, attacker.world, attacker.folder, attacker.seed, kind, count
-    )
+    commands = attacker.loaded_commands if kind == "models" else attacker.commands
+    tally = attack_kind(commands, attacker.world, attacker.folder, attacker.seed, kind, count)
     yield f"strangers: {kind}", tally.rounds, tally.faults
 
 

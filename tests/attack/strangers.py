@@ -15,6 +15,14 @@ from typing import Any
 
 from tests.attack.commands import Commands
 from tests.attack.disturbing import READERS, TOML_TESTS, AttackTally, read_folder
+from tests.attack.impostors import (
+    addresses,
+    models,
+    names,
+    numbers,
+    refusal_fault,
+    second_answers,
+)
 from tests.attack.visitors import visitors
 from tests.attack.worlds import MEASURE, TRIPLES, AttackWorld
 
@@ -156,7 +164,7 @@ def acting_stores(commands: Commands, folder: Path, rng: random.Random, n: int) 
     before = (folder / "kgbias.db").read_bytes()
     argv = rng.choice([*LIGHT_READERS, ("delete", "r", "--yes")])
     done = commands.run(*argv, cwd=folder)
-    yield f"{argv[0]} of a store that acts", done.fault or _refusal_fault(done.code, done.err)
+    yield f"{argv[0]} of a store that acts", done.fault or refusal_fault(done.code, done.err)
     if (folder / "kgbias.db").read_bytes() != before:
         yield argv[0], "a store that acts was changed"
 
@@ -194,7 +202,7 @@ def endless_stores(commands: Commands, folder: Path, rng: random.Random, _: int)
     store.write_bytes(_without_end(store.read_bytes(), root, rng.randrange(4, 300)))
     for argv in (("verify",), ("compact",)):
         done = commands.run(*argv, cwd=folder)
-        found = "" if done.code == 1 and done.out.strip() else _refusal_fault(done.code, done.err)
+        found = "" if done.code == 1 and done.out.strip() else refusal_fault(done.code, done.err)
         yield f"{argv[0]} of a store without end in {table}", done.fault or found
 
 
@@ -253,7 +261,7 @@ def packs(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
         cwd=folder,
         limits={"RLIMIT_CPU": 20},
     )
-    yield "a pack", done.fault or _refusal_fault(done.code, done.err)
+    yield "a pack", done.fault or refusal_fault(done.code, done.err)
 
 
 def vectors(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
@@ -262,7 +270,7 @@ def vectors(commands: Commands, folder: Path, _: random.Random, n: int) -> Fault
     (folder / name).write_bytes(VECTORS[name])
     (folder / "t.toml").write_text(TOML_TESTS)
     done = commands.run("associate", "--vectors", name, "--tests-file", "t.toml", cwd=folder)
-    yield "vectors", done.fault or _refusal_fault(done.code, done.err)
+    yield "vectors", done.fault or refusal_fault(done.code, done.err)
 
 
 def studies(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
@@ -274,7 +282,7 @@ def studies(commands: Commands, folder: Path, _: random.Random, n: int) -> Fault
     text = STUDIES[n % len(STUDIES)].format(outside=folder)
     (place / "study.toml").write_text(f"[[imports]]\npath = '{TRIPLES}'\nmodel = 'm'\n{text}\n")
     done = commands.run("run", "theirs/study.toml", cwd=folder)
-    yield "a study", done.fault or _refusal_fault(done.code, done.err)
+    yield "a study", done.fault or refusal_fault(done.code, done.err)
     if (folder / "precious.csv").read_text() != "mine" or (folder / "tables").exists():
         yield "a study", "wrote outside of its folder"
 
@@ -304,7 +312,7 @@ def publications(commands: Commands, folder: Path, rng: random.Random, _: int) -
     for argv in (("reproduce", "pub", "--check"), ("reproduce", "pub")):
         done = commands.run(*argv, cwd=folder)
         told = (
-            "" if done.code == 1 else _refusal_fault(done.code, done.err)
+            "" if done.code == 1 else refusal_fault(done.code, done.err)
         )  # 1: it says what differs
         if done.code == 0 and (file.name == "SHA256SUMS" or file.read_bytes() == data):
             told = ""
@@ -318,7 +326,7 @@ def memory(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faul
     done = commands.run(*argv, cwd=folder, limits={"RLIMIT_AS": most << 20})
     yield f"{argv[0]} in {most} MB", done.fault
     if not done.fault and done.code:
-        yield f"{argv[0]} in {most} MB", _refusal_fault(done.code, done.err)
+        yield f"{argv[0]} in {most} MB", refusal_fault(done.code, done.err)
 
 
 def handles(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
@@ -327,7 +335,7 @@ def handles(commands: Commands, folder: Path, rng: random.Random, n: int) -> Fau
     most = rng.randrange(5, 40)
     done = commands.run(*argv, cwd=folder, limits={"RLIMIT_NOFILE": most})
     where = f"{argv[0]} with {most} files"
-    yield where, done.fault or (_refusal_fault(done.code, done.err) if done.code else "")
+    yield where, done.fault or (refusal_fault(done.code, done.err) if done.code else "")
 
 
 def holders(commands: Commands, folder: Path, rng: random.Random, n: int) -> Faults:
@@ -347,14 +355,14 @@ def holders(commands: Commands, folder: Path, rng: random.Random, n: int) -> Fau
     done = commands.run("delete", "r", "--yes", cwd=folder)
     yield (
         "delete with a holder",
-        done.fault or ("" if dead else _refusal_fault(done.code, done.err)),
+        done.fault or ("" if dead else refusal_fault(done.code, done.err)),
     )
 
 
 def queries(commands: Commands, folder: Path, _: random.Random, n: int) -> Faults:
     """A query reads the graph alone."""
     done = commands.run("query", "--cypher", QUERIES[n % len(QUERIES)], cwd=folder)
-    yield "a query", done.fault or _refusal_fault(done.code, done.err)
+    yield "a query", done.fault or refusal_fault(done.code, done.err)
     if "root:" in done.out + done.err:
         yield "a query", "read a file"
 
@@ -410,13 +418,6 @@ def _crawl_rows(folder: Path) -> dict[str, Any]:
     }
 
 
-def _refusal_fault(code: int, err: str) -> str:
-    message = err[max(0, err.rfind("kgbias: ")) :].strip()
-    if code == 2 and "\n" not in message:
-        return ""
-    return f"was not refused in a line: {code}, {err[-300:]!r}"
-
-
 STRANGER_KINDS: dict[
     str, tuple[StrangerAttack, int]
 ] = {  # and how many of it belong to a whole attack
@@ -435,6 +436,11 @@ STRANGER_KINDS: dict[
     "surroundings": (surroundings, 110),
     "reviews": (reviews, 50),
     "visitors": (visitors, 12),
+    "models": (models, 90),
+    "numbers": (numbers, 100),
+    "second answers": (second_answers, 60),
+    "addresses": (addresses, 60),
+    "names": (names, 60),
 }
 
 
