@@ -95,10 +95,7 @@ class FaultServer:
                         self.wfile.write(b"x")
                         time.sleep(value)
                 elif kind == "stray":  # (answer, bytes that follow it unasked, seconds before them)
-                    answer, unasked, pause = value
-                    self.reply(200, answer)
-                    time.sleep(pause)
-                    self.wfile.write(unasked)
+                    self.stray(*value)
                 elif kind == "cut":
                     self.send_response(200)
                     self.send_header("content-length", "1000")
@@ -122,6 +119,11 @@ class FaultServer:
                 self.end_headers()
                 self.wfile.write(body)
                 self.close_connection = True
+
+            def stray(self, body: str, unasked: bytes, pause: float) -> None:
+                self.reply(200, body)
+                time.sleep(pause)
+                self.wfile.write(unasked)
 
             def drip(self, body: bytes, pause: float) -> None:
                 self.send_response(200)

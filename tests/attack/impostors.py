@@ -88,7 +88,8 @@ def _change_folder(rng: random.Random, files: dict[str, bytes]) -> str:
     match rng.randrange(4):
         case 0:
             names = ("n_layer", "n_embd", "n_head", "n_inner", "vocab_size", "n_positions")
-            name, value = rng.choice(names), rng.choice((*_SIZES, 10**12, None, "x", 1.5, []))
+            odd_values: tuple[Any, ...] = (*_SIZES, 10**12, None, "x", 1.5, [])
+            name, value = rng.choice(names), rng.choice(odd_values)
             config = json.loads(files["config.json"]) | {name: value}
             files["config.json"] = json.dumps(config).encode()
             return f"{name} {value!r}"

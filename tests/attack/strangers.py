@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.attack.commands import Commands
-from tests.attack.disturbing import READERS, TOML_TESTS, AttackTally, read_folder
+from tests.attack.disturbing import READERS, AttackTally, read_folder
 from tests.attack.impostors import (
     addresses,
     models,
@@ -23,6 +23,7 @@ from tests.attack.impostors import (
     refusal_fault,
     second_answers,
 )
+from tests.attack.readers import TOML_TESTS
 from tests.attack.visitors import visitors
 from tests.attack.worlds import MEASURE, TRIPLES, AttackWorld
 
