@@ -124,7 +124,7 @@ def test_where_all_is_scored_nothing_is_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "rows",
     sweep_params(
-        3,
+        6,
         [
             [("Women", "kind")],
             [("Women", "kind"), ("Men", "kind")],
@@ -255,6 +255,7 @@ def test_what_topics_compile_is_kept_for_the_next_process() -> None:
     assert list(Path(folder).glob("umap_.smooth_knn_dist*.nbc"))
 
 
+@pytest.mark.slow
 def test_topics_leave_torch_its_threads() -> None:
     said = (
         "import numpy as np, torch\n"

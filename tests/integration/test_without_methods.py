@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import ROOT
+from tests.conftest import ROOT, sweep_params
 
 pytestmark = pytest.mark.integration
 POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
@@ -58,7 +58,7 @@ def start(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     )
 
 
-@pytest.mark.parametrize("room", list_rooms())
+@pytest.mark.parametrize("room", sweep_params(5, list_rooms()))
 def test_a_room_can_be_taken_away(tmp_path: Path, room: str) -> None:
     make_copy(tmp_path, [room])
     own_points = {
