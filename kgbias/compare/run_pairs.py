@@ -9,7 +9,12 @@ from itertools import combinations
 import numpy as np
 
 from kgbias.compare.families import testable_measures
-from kgbias.compare.run_setup import check_comparable, check_group_names, list_setup_differences
+from kgbias.compare.run_setup import (
+    check_comparable,
+    check_group_names,
+    check_measure_names,
+    list_setup_differences,
+)
 from kgbias.errors import UsageError
 from kgbias.graph.selection import (
     SelectedStatements,
@@ -87,12 +92,13 @@ def compare_runs(
     out.
 
     Raises UsageError if two runs have no group in common or cannot be compared
-    (`kgbias.compare.run_setup.check_comparable`), a run is given twice, or a run has several arms
-    and none is chosen."""
+    (`kgbias.compare.run_setup.check_comparable`), none of them has a group or a measure that is
+    named, a run is given twice, or a run has several arms and none is chosen."""
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("name each run once")
     check_comparable(runs, measures)
     check_group_names(groups, (group for run in runs for group in run.groups))
+    check_measure_names(measures, runs)
     sides = {
         run.id: _RunStatements.from_run(run, selection or Selection(), progress) for run in runs
     }

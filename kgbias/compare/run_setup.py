@@ -115,6 +115,14 @@ def check_group_names(wanted_names: Sequence[str], groups: Iterable[Group]) -> N
             raise UsageError(no_such("group", name, names_by_id.values(), " in these runs"))
 
 
+def check_measure_names(wanted_names: Sequence[str], runs: Sequence[StoredRun]) -> None:
+    """Raise UsageError for a measure that none of the runs has."""
+    measured = sorted({name for run in runs for name in run.metrics()})
+    for name in wanted_names:
+        if name not in measured:
+            raise UsageError(no_such("measure", name, measured, " in these runs"))
+
+
 def _prompt_language(run: StoredRun) -> str | None:
     """The language of a run's prompts; None if it has none, or is not known to have any."""
     pack = run.config.get("pack")

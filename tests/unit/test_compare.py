@@ -221,6 +221,8 @@ def test_runs_side_by_side(store: SQLiteStore) -> None:
         compare_runs([StoredRun(store, first)] * 2)
     with pytest.raises(UsageError, match="no group 'Mem' in these runs"):
         compare_runs([StoredRun(store, first), StoredRun(store, second)], groups=["Mem"])
+    with pytest.raises(UsageError, match="no measure 'regrad' in these runs"):
+        compare_runs([StoredRun(store, first), StoredRun(store, second)], measures=["regrad"])
     stranger = Run("three", ModelInfo("m"), {"n": 3}, (Group("Zs", "z"),))
     store.begin_run(stranger)
     with pytest.raises(UsageError, match="no group in common"):

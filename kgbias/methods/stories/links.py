@@ -296,6 +296,8 @@ def _find_mutual(links: Sequence[StoryLink], profiles: Sequence[Profile]) -> tup
     mutual_links = []
     for link in links:
         group_named = groups_by_name.get(link.value, "")
+        if group_named == link.group:
+            continue  # a group described by its own name says nothing of another
         link_back = links_by_pair.get((group_named, link.group.casefold()))
         if group_named and link_back is not None:
             mutual_links.append(MutualLink(link, link_back))
