@@ -137,7 +137,10 @@ class Batches:
         completions = {}
         for line in self._model.run_call(lambda client: self._lines(client, batch, done_count)):
             key = line.get("custom_id")
-            if isinstance(key, str) and key in requests:
+            if not isinstance(key, str) or key not in requests:
+                continue
+            # Of one that is mentioned twice, the first answer counts: it was paid for.
+            if key not in completions or completions[key].finish == "error":
                 completions[key] = self._read_line(line, requests[key])
         return completions
 
@@ -227,15 +230,16 @@ class Batches:
             return BatchState(has_ended=True, is_gone=True)
 
     async def _lines(self, client: Any, batch: str, done_count: int = 0) -> list[dict[str, Any]]:
-        """The results of a batch, read again if they are cut off: asking again would cost again."""
+        """The results of a batch, read again if they are cut off or missing: asking anew would cost
+        again."""
         for attempt in range(_MAX_READS):
             if attempt:
                 await asyncio.sleep(_POLL_SECONDS[0])
+            lines: list[dict[str, Any]] = []
             try:
                 body = await self._retry(lambda: self._results(client, batch))
-            except BatchGone:
-                return []
-            lines: list[dict[str, Any]] = []
+            except BatchGone:  # or not there yet
+                continue
             count, is_whole = 0, True
             for text in io.BytesIO(body):  # there may be millions, of which few are results
                 if text.strip():

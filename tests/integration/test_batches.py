@@ -13,6 +13,8 @@ from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Batch
 from kgbias.methods import profiles
+from kgbias.models import open_model
+from kgbias.models.base import Request
 from tests.batch_server import SERVERS, Body, Plan, RequestOutcome, answer
 from tests.conftest import require_modules
 
@@ -238,6 +240,39 @@ def test_results_that_are_cut_off_are_read_again(kind: str, size: int, tmp_path:
         assert not server.cut_bytes
         server.paid_counts.pop("directly")
         assert set(server.paid_counts.values()) == {1}
+
+
+@both
+def test_results_that_are_not_there_yet_are_read_again(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with SERVERS[kind]() as server:
+        route, misses = server.route, [1, 2]
+
+        def miss(method: str, path: str, *rest: Any) -> Any:
+            if path.endswith(("/content", "/results")) and misses:
+                return 404, server.error_body(404, f"no such file {misses.pop()}")
+            return route(method, path, *rest)
+
+        monkeypatch.setattr(server, "route", miss)
+        crawled(kind, server.url, tmp_path / "a.db", iterations=0)
+        server.paid_counts.pop("directly")
+        assert set(server.paid_counts.values()) == {1} and not misses
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_of_an_error_and_an_answer_to_one_request_the_answer_counts(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def line(code: int, text: str) -> Body:
+        body = {"choices": [{"text": text, "finish_reason": "stop"}]}
+        return {"custom_id": "k", "response": {"status_code": code, "body": body}}
+
+    lines = [line(500, ""), line(200, " tea"), line(200, " rain"), line(500, "")]
+    model: Any = open_model("openai:m", base_url="http://127.0.0.1:9/v1")
+    monkeypatch.setattr(model, "run_call", lambda _: lines[first:])
+    found = model.batches().results("b", {"k": Request("People drink", seed=1)})
+    assert found["k"].text == " tea"
 
 
 @pytest.mark.parametrize("status", ["expired", "cancelled"])
