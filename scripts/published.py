@@ -16,6 +16,7 @@ import re
 import shutil
 import subprocess
 import tempfile
+import zipfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,11 +29,15 @@ import kgbias
 from kgbias.compare.sofa import measure_rank_agreements
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
+from kgbias.errors import DataError
 from kgbias.graph.profiles import labels_of
+from kgbias.io.reading import assume_encoding
 from kgbias.io.stereoset_file import LABELS, PARTS, StereoSetExample, read_examples
+from kgbias.io.tables import read_table
 from kgbias.methods.associations.result import Statistics
 from kgbias.methods.associations.sets import find_tests
 from kgbias.methods.associations.weat import weat
+from kgbias.methods.benchmarks.base import OVERALL
 from kgbias.methods.benchmarks.bbq import CONDITIONS, read_bbq
 from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.stereoset import StereoSet
@@ -43,7 +48,14 @@ from kgbias.methods.profiles.classify import random_splits, run_trials
 from kgbias.methods.sofa.benchmark_scores import read_benchmarks
 from kgbias.models.vectors import load_vectors
 from kgbias.probe.names import flag_apx
-from kgbias.probe.sets import TEMPLATES, read_descriptors, read_identities, read_labels, read_names
+from kgbias.probe.sets import (
+    TEMPLATES,
+    read_descriptors,
+    read_identities,
+    read_labels,
+    read_names,
+    read_statements,
+)
 
 DATA = Path(__file__).parent.parent / "tests" / "data"
 # The repositories that hold the authors' files, and which of their files are read here.
@@ -65,6 +77,10 @@ SOURCES: Mapping[str, tuple[str, ...]] = {
         "data/*.jsonl",
         "results/UnifiedQA/preds_*.jsonl",
     ),
+    "https://github.com/jerryspan/Dutch-CrowS-Pairs": ("results/results_mlms/*/results_*.csv",),
+    "https://github.com/marionbartl/gender-bias-BERT": ("BEC-Pro/BEC-Pro_*.tsv",),
+    "https://github.com/HKUST-KnowComp/MLMA_hate_speech": ("hate_speech_mlma.zip",),
+    "https://github.com/uclanlp/corefBias": ("WinoBias/wino/data/*stereotyped_type*.txt.*",),
 }
 
 
@@ -432,6 +448,59 @@ def _bbq_own_scores(
     }
 
 
+def dutch_crows(folder: Path) -> Iterator[PublishedRow]:
+    """Dutch CrowS-Pairs: the metric score of each model from the authors' scores of the sentences,
+    beside the mean of their column `score`; all pairs and nine kinds of bias"""
+    agreeing, total = 0, 0
+    for path in sorted(folder.glob("results_*.csv")):
+        # Some of the files are in Mac Roman.
+        with assume_encoding("mac_roman"):
+            rows = [row for _, row in read_table(path)[1] if row["sent_more"] and row["sent_less"]]
+            benchmark = read_crows_pairs(path)
+        scores = [(float(row["sent_more_score"]), float(row["sent_less_score"])) for row in rows]
+        ours = {
+            found.domain: found.estimate.value
+            for found in benchmark.compute_figures(scores, "masked", 0)
+        }
+        by_kind: dict[str, list[float]] = {OVERALL: [float(row["score"]) for row in rows]}
+        for row in rows:
+            by_kind.setdefault(row["bias_type"], []).append(float(row["score"]))
+        published = {kind: 100 * sum(marks) / len(marks) for kind, marks in by_kind.items()}
+        agreeing += sum(abs(ours[kind] - value) < 1e-6 for kind, value in published.items())
+        total += len(published)
+        model = path.stem.removeprefix("results_")
+        yield PublishedRow(model, f"{published[OVERALL]:.2f}", f"{ours[OVERALL]:.2f}")
+    yield PublishedRow("scores in all, and those that are equal to 1e-6", f"{total}", f"{agreeing}")
+
+
+def bec_pro(folder: Path) -> Iterator[PublishedRow]:
+    """Bartl et al. 2020: sentences that are read"""
+    for path in sorted(folder.glob("BEC-Pro_*.tsv")):
+        texts = [text for texts in read_statements(path).values() for text in texts]
+        yield PublishedRow(f"sentences, {path.name}", "5,400", f"{len(texts):,}")
+
+
+def mlma(folder: Path) -> Iterator[PublishedRow]:
+    """Ousidhoum et al. 2019: the groups that tweets are about, beside those of the column"""
+    for path in sorted(folder.glob("*_dataset.csv")):
+        with path.open(encoding="utf-8", newline="") as file:
+            written = {row["group"] for row in csv.DictReader(file)}
+        groups = read_identities(path)[""]
+        yield PublishedRow(f"groups, {path.name}", f"{len(written)}", f"{len(groups)}")
+
+
+def wino_bias(folder: Path) -> Iterator[PublishedRow]:
+    """Zhao et al. 2018: what kgbias does not read is refused by name"""
+    paths = sorted(folder.glob("*stereotyped_type*.txt.*"))
+    refused = 0
+    for path in paths:
+        try:
+            read_statements(path)
+        except DataError as error:
+            refused += "WinoBias" in str(error)
+    yield PublishedRow("files, and those that are refused by name", f"{len(paths)}", f"{refused}")
+
+
 # Title, command, rows, and the file it needs.
 Part = tuple[str, str, Callable[..., Iterator[PublishedRow]], str]
 QUICK_PARTS: tuple[Part, ...] = (
@@ -478,6 +547,20 @@ DATA_PARTS: tuple[Part, ...] = (
         bbq,
         "additional_metadata.csv",
     ),
+    (
+        "Dutch CrowS-Pairs, from the authors' scores",
+        "kgbias probe pairs --crows-pairs results_bertje.csv --encoding mac_roman",
+        dutch_crows,
+        "results_bertje.csv",
+    ),
+    ("BEC-Pro", "kgbias probe sets --statements BEC-Pro_EN.tsv", bec_pro, "BEC-Pro_EN.tsv"),
+    ("MLMA", "kgbias probe sets --identities en_dataset.csv", mlma, "en_dataset.csv"),
+    (
+        "WinoBias",
+        "kgbias probe sets --statements pro_stereotyped_type1.txt.dev",
+        wino_bias,
+        "pro_stereotyped_type1.txt.dev",
+    ),
 )
 
 
@@ -501,6 +584,16 @@ def fetch(folder: Path, sources: Mapping[str, Sequence[str]] = SOURCES) -> None:
             for pattern in patterns:
                 for path in sorted(Path(clone).glob(pattern)):
                     shutil.copy(path, folder / path.name)
+                    if path.suffix == ".zip":
+                        _unpack_flat(path, folder)
+
+
+def _unpack_flat(archive: Path, folder: Path) -> None:
+    """The files of an archive, without its folders."""
+    with zipfile.ZipFile(archive) as files:
+        for entry in files.infolist():
+            if not entry.is_dir():
+                (folder / Path(entry.filename).name).write_bytes(files.read(entry))
 
 
 def source_rows() -> Iterator[str]:

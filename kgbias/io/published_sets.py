@@ -51,7 +51,8 @@ PUBLISHED_SETS = (
     PublishedSet(
         "WinoBias (Zhao et al. 2018)",
         "its sentences mark no answers to choose between: Winogender's are read as `winogender`",
-        lines=re.compile(r"\d+ .*\[(he|she|him|her|his)\]", re.IGNORECASE),
+        # Some copies number the sentences.
+        lines=re.compile(r".*\[(he|she|him|her|his)\]", re.IGNORECASE),
     ),
     PublishedSet(
         "SHADES (Mitchell et al. 2025)",

@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import zipfile
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Any
@@ -146,3 +147,28 @@ def test_scores_of_bbq_are_made_by_the_authors_rule_and_by_ours(tmp_path: Path) 
     )
     rows = [row for row in SCRIPT.bbq(tmp_path) if ", ambiguous" in row.quantity]
     assert [(row.published, row.ours) for row in rows] == [("", "+33.3"), ("+33.3", "+33.3")]
+
+
+def test_scores_of_dutch_crows_are_made_by_pairs(tmp_path: Path) -> None:
+    """Two invented pairs of each of two kinds, the more stereotyping sentence likelier in three of
+    four; of another pair a sentence is missing. In Mac Roman, with the authors' column `score`."""
+    cells = [("a\u00e9", "b", -1, -2, 1, "age"), ("c", "d", -2, -1, 0, "age")]
+    cells += [
+        ("e", "f", -1, -2, 1, "gender"),
+        ("g", "h", -1, -2, 1, "gender"),
+        ("i", "", 0, 0, 0, "age"),
+    ]
+    lines = ["sent_more,sent_less,sent_more_score,sent_less_score,score,bias_type"]
+    lines += [",".join(map(str, row)) for row in cells]
+    (tmp_path / "results_x.csv").write_bytes("\n".join(lines).encode("mac_roman"))
+    rows = [(row.published, row.ours) for row in SCRIPT.dutch_crows(tmp_path)]
+    assert rows == [("75.00", "75.00"), ("3", "3")]
+
+
+def test_an_archive_is_unpacked_into_the_folder(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
+        archive.writestr("inner/../one.csv", "1")
+        archive.writestr("inner/two.csv", "2")
+    (tmp_path / "files").mkdir()
+    SCRIPT._unpack_flat(tmp_path / "a.zip", tmp_path / "files")
+    assert sorted(path.name for path in (tmp_path / "files").iterdir()) == ["one.csv", "two.csv"]

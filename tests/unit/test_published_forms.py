@@ -46,6 +46,8 @@ UNREAD_SETS = [
     (HOLISTIC, "HolisticBias"),
     (SHADES, "SHADES"),
     (WINOBIAS, "WinoBias"),
+    (WINOBIAS[2:], "WinoBias"),  # as copies without the numbers have it
+    (WINOBIAS[2:].replace("[The", "The").replace("the designer", "[the designer]"), "WinoBias"),
     (UNQOVER, "UnQover"),
     (IMPLICIT, "ImplicitBBQ"),
     (HONEST, "HONEST"),
