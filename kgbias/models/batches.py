@@ -232,15 +232,15 @@ class Batches:
     async def _lines(self, client: Any, batch: str, done_count: int = 0) -> list[dict[str, Any]]:
         """The results of a batch, read again if they are cut off or missing: asking anew would cost
         again."""
+        lines: list[dict[str, Any]] = []
         for attempt in range(_MAX_READS):
             if attempt:
                 await asyncio.sleep(_POLL_SECONDS[0])
-            lines: list[dict[str, Any]] = []
             try:
                 body = await self._retry(lambda: self._results(client, batch))
             except BatchGone:  # or not there yet
                 continue
-            count, is_whole = 0, True
+            lines, count, is_whole = [], 0, True
             for text in io.BytesIO(body):  # there may be millions, of which few are results
                 if text.strip():
                     line = parse_body(text)

@@ -5,6 +5,7 @@ import gc
 import gzip
 import json
 import os
+import resource
 import socket
 import threading
 import time
@@ -399,6 +400,27 @@ def test_what_the_file_system_lacks_is_said(code: str, said: str) -> None:
     error: Any = sqlite3.OperationalError("disk I/O error")
     error.sqlite_errorname = code
     with pytest.raises(StoreError, match=f"disk I/O error.*{said}"), translate_errors("k.db"):
+        raise error
+
+
+def test_what_the_system_says_of_a_disk_is_in_the_line(tmp_path: Path) -> None:
+    """SQLite calls a quota that is used up, as any other error in writing, a disk I/O error."""
+    import sqlite3
+
+    error: Any = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorname = "SQLITE_IOERR_WRITE"
+    (store := tmp_path / "k.db").write_bytes(b"x" * 100)
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    try:
+        with (
+            pytest.raises(StoreError, match=r"\(disk I/O error: File too large\): check the disk"),
+            translate_errors(str(store)),
+        ):
+            raise error
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    with pytest.raises(StoreError, match=r"\(disk I/O error\)"), translate_errors(str(store)):
         raise error
 
 

@@ -5,12 +5,15 @@ Another program that writes to the file is waited for a minute, which is said af
 """
 
 import json
+import os
 import random
 import re
 import sqlite3
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
 from kgbias.errors import StoreError, other_thread_error
@@ -18,6 +21,7 @@ from kgbias.errors import StoreError, other_thread_error
 _FETCH_ROWS = 1_000  # rows that iteration reads ahead
 MAX_BUSY_SECONDS = 60.0  # for which another program that writes is waited for
 _SILENT_WAIT_SECONDS = 5.0  # after which that is said
+_PAGE_BYTES = 4096
 _NO_LOCKS_MESSAGE = (
     "{path} cannot be locked ({error}): its file system has no locks, as some network drives: "
     "keep the store on a local disk"
@@ -157,7 +161,25 @@ def translate_errors(path: str) -> Iterator[None]:
         )
         # Leave out the text that could not be decoded: it is the model's, and may be of any length.
         reason = " ".join(str(error).partition(" with text ")[0].split())
+        if advice == _ADVICE["SQLITE_IOERR"] and (system_reason := _try_disk(path)):
+            reason += f": {system_reason}"
         raise StoreError(advice.format(path=path, error=reason)) from error
+
+
+def _try_disk(path: str) -> str:
+    """What the system says where a page is written beside a store's file, as a quota that is used
+    up; "" if it can be. SQLite does not pass it on."""
+    with suppress(ValueError):  # no path
+        try:
+            size = Path(path).stat().st_size
+            with tempfile.TemporaryFile(dir=Path(path).parent) as file:
+                file.seek(size)
+                file.write(b"\0" * _PAGE_BYTES)
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            return error.strerror or str(error)
+    return ""
 
 
 def damage_error(path: str, what: str) -> StoreError:
