@@ -5,13 +5,31 @@ that belongs to nothing that was asked for would have no effect, and is an error
 
 Which parameters apply is declared by the function that takes them and checked here, in one place.
 The command line words the error with its flags (`kgbias.cli.command`).
+
+A configuration says once what each of its parameters is, as records say their properties
+(`kgbias.graph.record`): a field whose type is `Annotated` with a `Parameter`. The option or setting
+of the command line, the range, what a run's record keeps and how it is read back, and the table in
+the docs follow from it.
 """
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields
+from functools import cache
+from operator import attrgetter
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypedDict, TypeVar, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypedDict,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from kgbias.errors import UsageError, no_such
 from kgbias.io.text import type_with_article
@@ -158,6 +176,147 @@ class WrongValue(ParameterError):
 
     def line(self, name: Callable[[str], str]) -> str:
         return f"{self.method} cannot take {name(self.parameter)} {self.value}"
+
+
+class OutOfRange(ParameterError):
+    """A number that is smaller or larger than its parameter can be, or a word that is none of those
+    it takes."""
+
+    def __init__(self, parameter: str, value: object, allowed: str) -> None:
+        self.parameter, self.value, self.allowed = parameter, value, allowed
+        super().__init__()
+
+    def line(self, name: Callable[[str], str]) -> str:
+        return f"{name(self.parameter)} must be {self.allowed}, not {self.value}"
+
+
+# What a configuration says of its parameters.
+
+
+@dataclass(frozen=True, slots=True)
+class Parameter:
+    """What a field of a configuration is to people, and how a run's record keeps it.
+
+    Attributes:
+        help: its line in the help of the command, and in the docs.
+        typed: whether people type it for each call (an option), or say it once (a setting).
+        flag: its name on the command line, if it is not the field's.
+        metavar: the form of its value.
+        choices: the values that it takes, if they are few.
+        repeated: whether the command line takes it several times.
+        at_least: the smallest number.
+        at_most: the largest number.
+        above: a number that it must be above.
+        unset: in words, what happens without it, where the field's default does not say it.
+        source: where the paper has it.
+        read: makes the field's value of what people write or a record keeps.
+        always: whether every record keeps it. The others stand there only if they differ from the
+            default, so that a new parameter changes the id of no run.
+        recorded: the attribute that a record keeps in the field's place.
+    """
+
+    help: str
+    typed: bool = False
+    flag: str = ""
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    repeated: bool = False
+    at_least: float | None = None
+    at_most: float | None = None
+    above: float | None = None
+    unset: str = ""
+    source: str = ""
+    read: Callable[[Any], Any] | None = None
+    always: bool = False
+    recorded: str = ""
+
+    @property
+    def allowed(self) -> str:
+        """The range, in words."""
+        most = "" if self.at_most is None else f"{self.at_most:,.9g}"
+        if self.above is not None:
+            return f"above {self.above:g} and at most {most}" if most else f"above {self.above:g}"
+        least = f"{self.at_least or 0:g}"
+        return f"between {least} and {most}" if most else f"at least {least}"
+
+    def allows(self, number: float) -> bool:
+        """Whether a number is in the range."""
+        return not (
+            (self.at_least is not None and not number >= self.at_least)
+            or (self.at_most is not None and not number <= self.at_most)
+            or (self.above is not None and not number > self.above)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class DeclaredParameter:
+    """A parameter of a configuration: the field's name, its type without None, its default."""
+
+    name: str
+    type: Any
+    default: Any
+    about: Parameter
+
+    @property
+    def option_name(self) -> str:
+        """As the command line writes it, without dashes before it."""
+        return self.about.flag or self.name.replace("_", "-")
+
+    @property
+    def is_list(self) -> bool:
+        return get_origin(self.type) is not None and get_origin(self.type) is not Literal
+
+    def read(self, value: Any) -> Any:
+        """The field's value, from what people write or a record keeps."""
+        if self.about.read is not None:
+            return self.about.read(value)
+        return as_names(value) if self.is_list else value
+
+    def record(self, config: Any) -> Any:
+        """What a record keeps of the configuration's value."""
+        value = attrgetter(self.about.recorded or self.name)(config)
+        if isinstance(value, tuple):
+            return list(value)
+        plain = value is None or isinstance(value, int | float | str)
+        return value if plain else str(value)
+
+
+@cache
+def declared_parameters(config_class: type) -> Mapping[str, DeclaredParameter]:
+    """The parameters that a configuration declares, by name."""
+    hints = get_type_hints(config_class, include_extras=True)
+    declared = {}
+    for field in fields(config_class):
+        hint, *markers = get_args(hints[field.name]) or (hints[field.name],)
+        about = next((marker for marker in markers if isinstance(marker, Parameter)), None)
+        if get_origin(hints[field.name]) is not Annotated or about is None:
+            continue
+        if get_origin(hint) in (Union, UnionType):
+            hint = next(part for part in get_args(hint) if part is not type(None))
+        default = None if field.default is MISSING else field.default
+        declared[field.name] = DeclaredParameter(field.name, hint, default, about)
+    return declared
+
+
+def check_parameters(config: Any) -> None:
+    """Raise OutOfRange for the first value of a configuration that its parameter cannot have."""
+    for name, parameter in declared_parameters(type(config)).items():
+        about, value = parameter.about, getattr(config, name)
+        if isinstance(value, int | float) and not about.allows(value):
+            raise OutOfRange(name, value, about.allowed)
+        if about.choices and isinstance(value, str) and value not in about.choices:
+            raise OutOfRange(name, repr(value), " or ".join(about.choices))
+
+
+def record_parameters(config: Any, *, always: bool) -> dict[str, Any]:
+    """What a run's record keeps of a configuration: the parameters that `always` stand there, or
+    those of the others that differ from their defaults."""
+    return {
+        name: parameter.record(config)
+        for name, parameter in declared_parameters(type(config)).items()
+        if parameter.about.always is always
+        and (always or getattr(config, name) != parameter.default)
+    }
 
 
 def user_name() -> str:

@@ -1,6 +1,6 @@
 """What MkDocs does not do by itself: formulas as MathML, links out of docs/, and the parts of pages
-that the code knows: the commands, the graph's shape, the queries, the guides for labelling, the
-kinds of servers that were tried, what is read of tables.
+that the code knows: the commands, the parameters of a crawl, the graph's shape, the queries, the
+guides for labelling, the kinds of servers that were tried, what is read of tables.
 
 Formulas are written in the pages as LaTeX, which GitHub also renders. When the site is built they
 become MathML here, so a page needs no script and no other server to show them.
@@ -66,6 +66,7 @@ def _write_part(name, page):
 
     writers = {
         "commands": _command_line,
+        "crawl": _crawl_parameters,
         "shape": _graph_shape,
         "queries": _query_library,
         "guides": _label_guides,
@@ -76,6 +77,23 @@ def _write_part(name, page):
     if name not in writers:
         raise PluginError(f"{page} has the mark <!-- {name} -->; there are {', '.join(writers)}")
     return writers[name]()
+
+
+def _crawl_parameters():
+    from kgbias.cli.crawl import DEFAULT_PACK_CRAWL
+    from kgbias.cli.options import describe_default
+    from kgbias.crawl.config import CrawlConfig
+    from kgbias.parameters import declared_parameters
+
+    rows = []
+    for parameter in declared_parameters(CrawlConfig).values():
+        about = parameter.about
+        name = f"{'--' if about.typed else ''}{parameter.option_name}"
+        default = describe_default(parameter, DEFAULT_PACK_CRAWL)
+        rows.append(f"| `{name}` | {default} | {about.source} | {about.help} |")
+    return "\n".join(
+        ["| option or setting | default | source | meaning |", "|---|---|---|---|", *rows]
+    )
 
 
 def _graph_shape():

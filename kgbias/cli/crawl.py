@@ -14,7 +14,7 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import COMMA_LIST, Command, SectionOption
+from kgbias.cli.command import Command, SectionOption
 from kgbias.cli.commands import COMMAND_PARTS, COMMANDS
 from kgbias.cli.options import (
     ASKING_SECTION,
@@ -22,23 +22,22 @@ from kgbias.cli.options import (
     MODEL_SECTION,
     asking_options,
     asking_record,
-    form_option,
     group_options,
     json_option,
     model_name_option,
     model_option,
     model_settings,
+    parameter_options,
     show_price,
     store_option,
 )
 from kgbias.cli.settings import keep_applicable, setting
 from kgbias.cli.show import Output
-from kgbias.crawl.config import ARMS, DEFAULT_ROUNDS, ECHO_FILTER, MAX_ROUNDS_TO_TARGET, CrawlConfig
+from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import MAX_REPEATED_REFUSALS
 from kgbias.crawl.seeds import DynamicSeeds, describe_singular
 from kgbias.errors import ModelError
 from kgbias.io.columns import Column
-from kgbias.language.words import FILTERS
 from kgbias.packs import DEFAULT, PUBLISHED, crawl_packs, load_pack
 from kgbias.stats.estimate import nan_to_none
 
@@ -100,9 +99,6 @@ def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[A
     help="Crawl K times with different seeds: the runs NAME, NAME~2 ...",
 )
 @_section_option(
-    RUN_SECTION, "--seed", default=CrawlConfig.seed, show_default=True, help="The random seed."
-)
-@_section_option(
     ASKING_SECTION,
     "--prompts",
     metavar="NAME-or-FOLDER",
@@ -116,127 +112,7 @@ def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[A
     metavar="NAME",
     help=f"Everything as in a paper: {PUBLISHED} (its prompts, filters and augmentations).",
 )
-@_section_option(ASKING_SECTION, "--temperature", type=float, help="(default: the pack's, 0.8)")
-@setting(
-    "top-k", type=int, metavar="K", help="Draw from the K most probable tokens (default: all)."
-)
-@setting(
-    "top-p",
-    type=float,
-    metavar="SHARE",
-    help="Draw from the most probable tokens that together hold this share (default: all).",
-)
-@setting(
-    "min-p",
-    type=float,
-    metavar="SHARE",
-    help="Draw from tokens at least this fraction as probable as the most probable one "
-    "(default: the pack's, 0.1 for sentences; 0 for all).",
-)
-@setting(
-    "initial-predicates",
-    type=COMMA_LIST,
-    metavar="LIST",
-    help="The predicates that the first prompts end in, separated by commas (default: the pack's, "
-    f"{','.join(DEFAULT_PACK_CRAWL['initial_predicates'])} for {DEFAULT}).",
-)
-@_section_option(
-    ASKING_SECTION,
-    "--samples",
-    type=int,
-    help="Prompts per group and initial predicate (default: the pack's, "
-    f"{DEFAULT_PACK_CRAWL['samples']} for {DEFAULT}).",
-)
-@setting(
-    "answers",
-    type=int,
-    metavar="N",
-    help=f"Answers to each prompt (default: the pack's, {DEFAULT_PACK_CRAWL['answers']} for "
-    f"{DEFAULT}).",
-)
-@_section_option(
-    ASKING_SECTION,
-    "--iterations",
-    type=click.IntRange(min=0),
-    help=f"Rounds of expansion (default: {DEFAULT_ROUNDS}; with --target-coverage or "
-    f"--target-ci-width at most {MAX_ROUNDS_TO_TARGET}).",
-)
-@_section_option(
-    ASKING_SECTION,
-    "--target-coverage",
-    type=float,
-    metavar="SHARE",
-    help="Ask about each group until its Good-Turing coverage is this high, for example 0.8.",
-)
-@_section_option(
-    ASKING_SECTION,
-    "--target-ci-width",
-    metavar="[MEASURE=]W",
-    help="Ask about each group until the 95% interval of its mean of a measure (default: regard) "
-    "is at most this wide, for example 0.3 or toxicity=0.1.",
-)
-@_section_option(
-    ASKING_SECTION,
-    "--min-acceptability",
-    type=float,
-    default=CrawlConfig.min_acceptability,
-    metavar="X",
-    help="Ask again if a statement makes less sense than this, 0 to 1 (default: 0, keep all).",
-)
-@setting(
-    "predicate-prompts",
-    type=int,
-    help="Prompts per group and round that ask for a predicate and an object (default: the "
-    f"pack's, {DEFAULT_PACK_CRAWL['predicate_prompts']} for {DEFAULT}).",
-)
-@setting(
-    "object-prompts",
-    type=int,
-    help="Prompts per group and round that ask for an object (default: the pack's, "
-    f"{DEFAULT_PACK_CRAWL['object_prompts']} for {DEFAULT}).",
-)
-@setting(
-    "shots",
-    type=int,
-    help=f"Statements shown in a prompt as examples (default: {CrawlConfig.shots}).",
-)
-@_section_option(
-    ASKING_SECTION,
-    "--augment",
-    "arms",
-    type=COMMA_LIST,
-    metavar="ARMS",
-    help=f"Augmentations to run side by side, separated by commas: {', '.join(ARMS)} "
-    f"(default: {','.join(CrawlConfig.arms)}).",
-)
-@form_option
-@setting(
-    "structured",
-    type=bool,
-    default=False,
-    help="Ask for JSON in a schema (chat servers; plain text if the server refuses).",
-)
-@setting(
-    "filters",
-    type=COMMA_LIST,
-    metavar="LIST",
-    help="Which answers to reject and ask for again, separated by commas, or none: "
-    f"{', '.join((*FILTERS, ECHO_FILTER))} (default: the pack's, refusal,echo for sentences).",
-)
-@setting(
-    "max-attempts",
-    type=int,
-    help=f"Maximum attempts per answer (default: the pack's, {DEFAULT_PACK_CRAWL['max_attempts']} "
-    f"for "
-    f"{DEFAULT}).",
-)
-@setting(
-    "redraw",
-    default=None,
-    help="Whether to draw a rejected answer again from the same prompt, or to ask with other "
-    "examples (default: the pack's, true for sentences).",
-    type=bool,
-)
+@parameter_options(CrawlConfig, DEFAULT_PACK_CRAWL, section=ASKING_SECTION)
 @model_settings
 @store_option
 @asking_options

@@ -14,9 +14,11 @@ from kgbias.cli.options import (
     base_url_option,
     drop_unset,
     json_option,
+    parameter_options,
     run_name_argument,
     selection_options,
     store_option,
+    take_options,
     workers_settings,
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
@@ -30,9 +32,8 @@ from kgbias.evidence import (
     select_top_rows,
 )
 from kgbias.evidence.evidence_table import NOT_PROBED, ORDERS, count_sentences
-from kgbias.evidence.indicators import NAME_MARKS
 from kgbias.evidence.names import MIN_NAMES
-from kgbias.evidence.probe_plan import FLOOR_CHOICES, EvidencePrice
+from kgbias.evidence.probe_plan import EvidencePrice, ProbeSettings
 from kgbias.graph.types import node_id
 from kgbias.io.columns import Column
 from kgbias.io.text import spoken_name
@@ -40,19 +41,10 @@ from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.study.beliefs import FloorSummary
+from kgbias.study.probing import BeliefOptions
 
 _MAX_SHOWN = 10
 _NO_VERDICT = f"or said of a group with fewer than {MIN_NAMES} names, of which nothing can be said"
-_PROBE_OPTIONS = (
-    "probes",
-    "carriers",
-    "statements",
-    "floor",
-    "placebo",
-    "marked",
-    "executor",
-    "processes",
-)
 
 
 @click.command(cls=Command, examples=("kgbias evidence smollm2 --model smollm2",))
@@ -74,40 +66,13 @@ _PROBE_OPTIONS = (
     metavar="FILE",
     help="Your own names of groups, and words for them (see docs/how-to/groups.md).",
 )
-@setting(
-    "probes",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Maximum number of probes (default: 45,000); a documented rule leaves statements out.",
-)
-@setting(
-    "carrier",
-    "carriers",
-    multiple=True,
-    metavar="TEXT",
-    help="The text before names; give three or more; a header ends in a colon (default: nothing, "
-    "the header of the crawl's own prompts, and one of ours).",
-)
 @click.option(
     "--statements",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
     help="More statements: one per line, or CSV with the columns statement and category.",
 )
-@setting(
-    "floor",
-    type=click.Choice(FLOOR_CHOICES),
-    help="How many of the statements to probe with made-up names (default: a fifth).",
-)
-@setting(
-    "placebo", type=bool, default=False, help="Also probe groups about which little is believed."
-)
-@setting(
-    "marked",
-    multiple=True,
-    type=click.Choice(NAME_MARKS),
-    help="Include names with this mark (repeatable).",
-)
+@parameter_options(ProbeSettings)
 @click.option("--dry-run", is_flag=True, help="Show what would be asked, and stop.")
 @workers_settings
 @settings("device")
@@ -131,7 +96,7 @@ def evidence(run_name: str | None, store_url: str, dry_run: bool, **options: Any
     else:
         unused = ["executor", "processes", "base-url"]
         options = drop_shared(options, unused if options["encoder"] else [*unused, "device"])
-    probe_options: Any = drop_unset(**{name: options.pop(name) for name in _PROBE_OPTIONS})
+    probe_options: Any = take_options(options, BeliefOptions)
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:

@@ -23,19 +23,21 @@ from kgbias.cli.options import (
     limits_options,
     model_name_option,
     model_option,
+    parameter_options,
     store_option,
+    take_options,
     workers_settings,
 )
-from kgbias.cli.settings import keep_applicable, setting, settings
+from kgbias.cli.settings import keep_applicable, settings
+from kgbias.evidence.probe_plan import ProbeSettings
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.text import format_duration
 from kgbias.packs import DEFAULT
 from kgbias.parallel import LOCAL_EXECUTOR
+from kgbias.study.probing import BeliefOptions
 
 if TYPE_CHECKING:
     from kgbias.study.pipeline import AuditPrice
-
-_PROBE_OPTIONS = ("probes", "executor", "processes")
 
 
 @click.command(
@@ -70,12 +72,7 @@ _PROBE_OPTIONS = ("probes", "executor", "processes")
     help="The prompt pack, which has the language: sentences (default), spanish, arabic ...",
 )
 @form_option
-@setting(
-    "probes",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Maximum number of probes (default: 45,000; with --minutes as many as fit).",
-)
+@parameter_options(ProbeSettings, names=["probes"])
 @settings("device")
 @workers_settings
 @base_url_option
@@ -99,7 +96,7 @@ def map(
     """
     if options["executor"] == LOCAL_EXECUTOR:
         options["executor"] = None
-    probe_options: Any = drop_unset(**{name: options.pop(name) for name in _PROBE_OPTIONS})
+    probe_options: Any = take_options(options, BeliefOptions)
     options_kept = keep_applicable(options, [model], "completer")
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:

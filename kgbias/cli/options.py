@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from functools import wraps
 from inspect import signature
@@ -13,10 +13,10 @@ import click
 
 import kgbias
 from kgbias.cli import show
-from kgbias.cli.command import SectionOption
+from kgbias.cli.command import COMMA_LIST, SectionOption
 from kgbias.cli.settings import setting, settings
 from kgbias.cli.show import Output, print_output
-from kgbias.crawl.config import MAX_FAILED_SHARE
+from kgbias.crawl.config import MAX_FAILED_SHARE, CrawlConfig
 from kgbias.errors import ModelError
 from kgbias.graph.sqlite.connection import WRONG_VALUE_ERRORS
 from kgbias.graph.store import DEFAULT_STORE
@@ -24,7 +24,9 @@ from kgbias.graph.types import Run as Record
 from kgbias.io.reading import assume_encoding
 from kgbias.models.budget import Prices, Usage
 from kgbias.models.spec import KINDS, list_forms
+from kgbias.packs import DEFAULT
 from kgbias.parallel import LOCAL_EXECUTOR
+from kgbias.parameters import DeclaredParameter, declared_parameters
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
@@ -266,16 +268,63 @@ def model_option(function: FunctionT) -> FunctionT:
     )(function)
 
 
+def parameter_options(
+    config_class: type,
+    pack_settings: Mapping[str, Any] | None = None,
+    *,
+    names: Collection[str] = (),
+    section: str = "Options",
+) -> Callable[[FunctionT], FunctionT]:
+    """The options and settings of the parameters that a configuration declares: of all, or of those
+    of these `names`. `pack_settings` are those of the default prompts."""
+    return stack_options(
+        *(
+            _parameter_option(parameter, pack_settings or {}, section)
+            for name, parameter in declared_parameters(config_class).items()
+            if not names or name in names
+        )
+    )
+
+
+_CLICK_TYPES: Mapping[Any, Any] = {int: int, float: float, bool: bool}
+
+
+def _parameter_option(
+    parameter: DeclaredParameter, pack_settings: Mapping[str, Any], section: str
+) -> Callable[[FunctionT], FunctionT]:
+    about = parameter.about
+    value_type = COMMA_LIST if parameter.is_list else _CLICK_TYPES.get(parameter.type, str)
+    attributes: dict[str, Any] = {
+        "type": click.Choice(about.choices) if about.choices else value_type,
+        "metavar": about.metavar,
+        "multiple": about.repeated,
+        "default": None,  # the library's
+        "help": f"{about.help} (default: {describe_default(parameter, pack_settings)}).",
+    }
+    if not about.typed:
+        return setting(parameter.option_name, parameter.name, **attributes)
+    flag = f"--{parameter.option_name}"
+    return click.option(flag, parameter.name, cls=SectionOption, section=section, **attributes)
+
+
+def describe_default(parameter: DeclaredParameter, pack_settings: Mapping[str, Any]) -> str:
+    """What holds where a parameter is not given, in words."""
+    if parameter.name in pack_settings:
+        return f"the pack's, {_describe_value(pack_settings[parameter.name])} for {DEFAULT}"
+    return parameter.about.unset or _describe_value(parameter.default)
+
+
+def _describe_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | float):
+        return f"{value:,.9g}"
+    return ",".join(value) if isinstance(value, tuple) else str(value)
+
+
 def form_option(function: FunctionT) -> FunctionT:
     """In which form a model is asked."""
-    return click.option(
-        "--form",
-        cls=SectionOption,
-        section=ASKING_SECTION,
-        type=click.Choice(["completion", "chat"]),
-        help="Whether the model completes a text or answers in a chat (default: found out by a "
-        "trial for a server, completion for a local model).",
-    )(function)
+    return parameter_options(CrawlConfig, names=["form"], section=ASKING_SECTION)(function)
 
 
 def prompts_form_option(function: FunctionT) -> FunctionT:
@@ -518,3 +567,9 @@ def drop_unset(**values: Any) -> dict[str, Any]:
         for name, value in values.items()
         if value is not None and value is not False and value != ()
     }
+
+
+def take_options(options: dict[str, Any], option_type: type) -> Any:
+    """Those of the options that a typed dict has and that were given, taken out of the others."""
+    names = [name for name in option_type.__annotations__ if name in options]
+    return drop_unset(**{name: options.pop(name) for name in names})

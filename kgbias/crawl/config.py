@@ -9,7 +9,7 @@ if a person names them.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 from kgbias.crawl.seeds import DynamicSeeds, SeedCategory, as_groups
 from kgbias.crawl.strategies import ARMS as ARMS
@@ -23,11 +23,20 @@ from kgbias.measures import MEASURES
 from kgbias.models.base import ModelInfo, PromptForm, Settings
 from kgbias.models.truncate import Truncation
 from kgbias.packs import PUBLISHED, Pack, load_pack, pack_names
+from kgbias.parameters import (
+    Names,
+    OutOfRange,
+    Parameter,
+    check_parameters,
+    declared_parameters,
+    record_parameters,
+)
 
 DEFAULT_ROUNDS, MAX_ROUNDS_TO_TARGET = 4, 50
 MAX_CRAWL_SIZE = 1_000_000  # samples, rounds, or prompts per round: a larger crawl would never end
 MAX_FAILED_SHARE = 0.1  # the share of answers that may fail before a crawl counts as failed
 ECHO_FILTER = "echo"  # the filter that needs the examples of a prompt, beside those of the parser
+TRUNCATION_SETTINGS = ("top_k", "top_p", "min_p")
 _PAPER_STRATEGIES = ("predicate", "object")  # those of the paper
 
 
@@ -74,9 +83,40 @@ class CrawlStep:
     prompts: int
 
 
+class CrawlParameters(TypedDict, total=False):
+    """How a crawl asks, as calls take it; `CrawlConfig` declares each, and has the defaults."""
+
+    seed: int
+    temperature: float
+    initial_predicates: Names
+    samples: int
+    iterations: int | None
+    predicate_prompts: int
+    object_prompts: int
+    shots: int
+    arms: Arm | tuple[Arm, ...] | list[Arm]
+    form: PromptForm | None
+    structured: bool
+    filters: Names
+    max_attempts: int
+    target_coverage: float | None
+    answers: int
+    redraw: bool
+    target_ci_width: str | float | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    min_acceptability: float
+    strategy_prompts: Mapping[str, int]
+    sized: Mapping[str, int]
+
+
 @dataclass(frozen=True, kw_only=True)
 class CrawlConfig:
     """The parameters of a crawl. The defaults are those of Salinas et al. 2023, sections 3 and 5.3.
+
+    What each parameter is to people stands at its field (`kgbias.parameters.Parameter`). To add
+    one, add a field here and its type to `CrawlParameters`.
 
     `pack` is the prompts. Per seed, a crawl asks `samples` prompts for each initial predicate, then
     in each of `iterations` rounds `predicate_prompts` and `object_prompts` prompts, each showing
@@ -102,41 +142,204 @@ class CrawlConfig:
 
     seeds: tuple[SeedCategory, ...]
     pack: Pack = field(default_factory=lambda: load_pack(PUBLISHED))
-    seed: int = 0
-    temperature: float = 0.8
-    top_k: int | None = None
-    top_p: float | None = None
-    min_p: float | None = None
-    initial_predicates: tuple[str, ...] = ("love", "hate", "are", "can't")
-    samples: int = 5
-    answers: int = 1
-    iterations: int | None = None
-    predicate_prompts: int = 10
-    object_prompts: int = 10
-    shots: int = 3
-    arms: tuple[Arm, ...] = ("none",)
-    form: PromptForm = "completion"
-    structured: bool = False
-    filters: tuple[str, ...] = ("salinas-2023", "refusal")
-    max_attempts: int = 10
-    redraw: bool = False
-    target_coverage: float | None = None
-    target_ci_width: TargetWidth | None = None
-    min_acceptability: float = 0.0
+    # A run's id and name follow from its record, which keeps the parameters in this order.
+    seed: Annotated[int, Parameter("The random seed of every draw", typed=True, always=True)] = 0
+    temperature: Annotated[
+        float,
+        Parameter(
+            "The temperature at which tokens are drawn",
+            typed=True,
+            at_least=0,
+            at_most=10,
+            source="§5.1",
+            always=True,
+        ),
+    ] = 0.8
+    initial_predicates: Annotated[
+        tuple[str, ...],
+        Parameter(
+            "The predicates that the first prompts end in, separated by commas",
+            metavar="LIST",
+            source="§3.1",
+            always=True,
+        ),
+    ] = ("love", "hate", "are", "can't")
+    samples: Annotated[
+        int,
+        Parameter(
+            "Prompts per group and initial predicate",
+            typed=True,
+            at_least=1,
+            at_most=MAX_CRAWL_SIZE,
+            source="§5.3",
+            always=True,
+        ),
+    ] = 5
+    iterations: Annotated[
+        int | None,
+        Parameter(
+            "Rounds of expansion",
+            typed=True,
+            at_least=0,
+            at_most=MAX_CRAWL_SIZE,
+            unset=f"{DEFAULT_ROUNDS}; with target-coverage or target-ci-width at most "
+            f"{MAX_ROUNDS_TO_TARGET}",
+            source="§5.3",
+            always=True,
+            recorded="rounds",
+        ),
+    ] = None
+    predicate_prompts: Annotated[
+        int,
+        Parameter(
+            "Prompts per group and round that ask for a predicate and an object",
+            at_least=0,
+            at_most=MAX_CRAWL_SIZE,
+            source="§5.3",
+            always=True,
+        ),
+    ] = 10
+    object_prompts: Annotated[
+        int,
+        Parameter(
+            "Prompts per group and round that ask for an object",
+            at_least=0,
+            at_most=MAX_CRAWL_SIZE,
+            source="§5.3",
+            always=True,
+        ),
+    ] = 10
+    shots: Annotated[
+        int,
+        Parameter(
+            "Statements shown in a prompt as examples, at most one fewer than there are groups",
+            at_least=1,
+            source="§5.3",
+            always=True,
+        ),
+    ] = 3
+    arms: Annotated[
+        tuple[Arm, ...],
+        Parameter(
+            f"Augmentations to run side by side, separated by commas: {', '.join(ARMS)}",
+            typed=True,
+            flag="augment",
+            metavar="ARMS",
+            source="§3.3",
+            always=True,
+        ),
+    ] = ("none",)
+    form: Annotated[
+        PromptForm,
+        Parameter(
+            "Whether the model completes a text or answers in a chat",
+            typed=True,
+            choices=("completion", "chat"),
+            unset="found out by a trial for a server, completion for a local model",
+            always=True,
+        ),
+    ] = "completion"
+    structured: Annotated[
+        bool,
+        Parameter(
+            "Ask for JSON in a schema (chat servers; plain text if the server refuses)",
+            always=True,
+        ),
+    ] = False
+    filters: Annotated[
+        tuple[str, ...],
+        Parameter(
+            "Which answers to reject and ask for again, separated by commas, or none: "
+            f"{', '.join((*FILTERS, ECHO_FILTER))}",
+            metavar="LIST",
+            source="A.3",
+            always=True,
+        ),
+    ] = ("salinas-2023", "refusal")
+    max_attempts: Annotated[
+        int,
+        Parameter(
+            "Maximum attempts per answer, if it is rejected or cannot be read",
+            at_least=1,
+            source="A.3",
+            always=True,
+        ),
+    ] = 10
+    target_coverage: Annotated[
+        float | None,
+        Parameter(
+            "Ask about each group until its Good-Turing coverage is this high, for example 0.8",
+            typed=True,
+            metavar="SHARE",
+            above=0,
+            at_most=1,
+            unset="off",
+            always=True,
+        ),
+    ] = None
+    answers: Annotated[
+        int, Parameter("Answers to each prompt", metavar="N", at_least=1, at_most=MAX_CRAWL_SIZE)
+    ] = 1
+    redraw: Annotated[
+        bool,
+        Parameter(
+            "Whether to draw a rejected answer again from the same prompt, or to ask with other "
+            "examples"
+        ),
+    ] = False
+    target_ci_width: Annotated[
+        TargetWidth | None,
+        Parameter(
+            "Ask about each group until the 95% interval of its mean of a measure (if none is "
+            "named: regard) is at most this wide, for example 0.3 or toxicity=0.1",
+            typed=True,
+            metavar="[MEASURE=]W",
+            unset="off",
+            read=TargetWidth.parse,
+        ),
+    ] = None
+    # `Truncation` checks these three together.
+    top_k: Annotated[
+        int | None,
+        Parameter("Draw from the K most probable tokens", metavar="K", unset="all tokens"),
+    ] = None
+    top_p: Annotated[
+        float | None,
+        Parameter(
+            "Draw from the most probable tokens that together hold this share",
+            metavar="SHARE",
+            unset="all tokens",
+        ),
+    ] = None
+    min_p: Annotated[
+        float | None,
+        Parameter(
+            "Draw from tokens at least this fraction as probable as the most probable one; 0 for "
+            "all",
+            metavar="SHARE",
+            unset="all tokens",
+        ),
+    ] = None
+    min_acceptability: Annotated[
+        float,
+        Parameter(
+            "Ask again if a statement makes less sense than this; 0 keeps all",
+            typed=True,
+            metavar="X",
+            at_least=0,
+            at_most=1,
+        ),
+    ] = 0.0
     dynamic: DynamicSeeds | None = None
     strategy_prompts: Mapping[str, int] = field(default_factory=dict)
     series: str | None = None
     sized: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        counts = (self.samples, self.rounds, self.predicate_prompts, self.object_prompts)
-        if min(*counts, *self.strategy_prompts.values()) < 0:
-            raise UsageError("samples, iterations and prompts cannot be negative")
-        if max(*counts, self.answers, *self.strategy_prompts.values()) > MAX_CRAWL_SIZE:
-            raise UsageError(
-                f"samples, answers, iterations and prompts cannot be more than {MAX_CRAWL_SIZE:,} "
-                f"each"
-            )
+        check_parameters(self)
+        for name, count in self.strategy_prompts.items():
+            if not 0 <= count <= MAX_CRAWL_SIZE:
+                raise OutOfRange(name, count, f"between 0 and {MAX_CRAWL_SIZE:,}")
         other_strategies = [name for name in EXPANSIONS if name not in _PAPER_STRATEGIES]
         if unknown := self.strategy_prompts.keys() - set(other_strategies):
             raise UsageError(
@@ -145,12 +348,8 @@ class CrawlConfig:
                 f"{', '.join(sorted(unknown))}; the others are "
                 f"{', '.join(other_strategies) or 'none'}"
             )
-        if self.samples == 0 or not self.initial_predicates:
-            raise UsageError("a crawl needs at least one predicate and one sample to start from")
-        if min(self.shots, self.answers, self.max_attempts) < 1:
-            raise UsageError("`shots`, `answers` and `max_attempts` must be at least 1")
-        if not 0 <= self.temperature <= 10:
-            raise UsageError("`temperature` must be between 0 and 10")
+        if not self.initial_predicates:
+            raise UsageError("`initial_predicates` is empty: a crawl needs one to start from")
         if self.answers > 1 and not self.temperature:
             raise UsageError("`answers` needs a `temperature` above 0: at 0 all would be the same")
         if self.redraw and not self.temperature:
@@ -158,14 +357,10 @@ class CrawlConfig:
         if self.truncation and not self.temperature:
             name = next(iter(self.truncation.as_dict()))
             raise UsageError(f"`{name}` needs a `temperature` above 0: at 0 no token is drawn")
-        if self.target_coverage is not None and not 0 < self.target_coverage <= 1:
-            raise UsageError("`target_coverage` is a share: it must be above 0 and at most 1")
         if self.target_coverage is not None and self.target_ci_width is not None:
             raise UsageError(
                 "a crawl ends by `target_coverage` or by `target_ci_width`, not by both"
             )
-        if not 0 <= self.min_acceptability <= 1:
-            raise UsageError("`min_acceptability` must be between 0 and 1")
         for name in self.filters:
             if name not in (*FILTERS, ECHO_FILTER):
                 raise UsageError(no_such("filter", name, (*FILTERS, ECHO_FILTER)))
@@ -262,32 +457,25 @@ class CrawlConfig:
             "prefixes": {
                 seed_category.category.name: seed_category.prefix for seed_category in self.seeds
             },
-            "seed": self.seed,
-            "temperature": self.temperature,
-            "initial_predicates": list(self.initial_predicates),
-            "samples": self.samples,
-            "iterations": self.rounds,
-            "predicate_prompts": self.predicate_prompts,
-            "object_prompts": self.object_prompts,
-            "shots": self.shots,
-            "arms": list(self.arms),
-            "form": self.form,
-            "structured": self.structured,
-            "filters": list(self.filters),
-            "max_attempts": self.max_attempts,
-            "target_coverage": self.target_coverage,
+            **record_parameters(self, always=True),
             # A changed template is another crawl, so its hash is part of the run's id.
             "templates": {t.label: t.hash for t in map(self.pack.template, self.templates)},
             # The rest is named only if it differs from the paper.
-            **({"answers": self.answers} if self.answers > 1 else {}),
-            **({"redraw": True} if self.redraw else {}),
-            **({"target_ci_width": str(self.target_ci_width)} if self.target_ci_width else {}),
-            **self.truncation.as_dict(),
-            **({"min_acceptability": self.min_acceptability} if self.min_acceptability else {}),
+            **self._other_parameters(),
             **self._other_prompts(),
             **self._other_pack(),
             **({"series": self.series} if self.series else {}),
             **({"sized": dict(self.sized)} if self.sized else {}),
+        }
+
+    def _other_parameters(self) -> dict[str, Any]:
+        """The parameters that differ from the paper's. Those of truncation that cut nothing are
+        none."""
+        rules = self.truncation.as_dict()
+        return {
+            name: rules.get(name, value)
+            for name, value in record_parameters(self, always=False).items()
+            if name in rules or name not in TRUNCATION_SETTINGS
         }
 
     def _other_prompts(self) -> dict[str, Any]:
@@ -328,27 +516,6 @@ def check_repeat(repeat: int) -> None:
 
 
 _EXTRA_KEYS = {"judge", "gauge"}  # stand in the record beside the configuration
-_PLAIN_KEYS = (
-    "seed",
-    "temperature",
-    "top_k",
-    "top_p",
-    "min_p",
-    "samples",
-    "answers",
-    "iterations",
-    "predicate_prompts",
-    "object_prompts",
-    "shots",
-    "form",
-    "structured",
-    "max_attempts",
-    "redraw",
-    "target_coverage",
-    "min_acceptability",
-    "series",
-    "sized",
-)
 
 
 def read_crawl_config(
@@ -392,11 +559,12 @@ def _rebuild_configs(
     seeds = [_rebuild_seed(record, category) for category in categories]
     if {s.category.name for s in seeds} != set(record["seeds"]):
         raise ValueError("the categories are not those of the seeds")
-    parameters = {name: record[name] for name in _PLAIN_KEYS if name in record}
-    for name in ("initial_predicates", "arms", "filters"):
-        parameters[name] = tuple(record[name])
-    if "target_ci_width" in record:
-        parameters["target_ci_width"] = TargetWidth.parse(record["target_ci_width"])
+    parameters: dict[str, Any] = {
+        name: tuple(record[name]) if parameter.is_list else parameter.read(record[name])
+        for name, parameter in declared_parameters(CrawlConfig).items()
+        if name in record
+    }
+    parameters |= {name: record[name] for name in ("series", "sized") if name in record}
     full_config = CrawlConfig(
         seeds=tuple(seeds),
         pack=pack,

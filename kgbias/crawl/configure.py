@@ -4,11 +4,11 @@ A crawl does not know the scorers: one that asks again for statements that make 
 given a scorer by its caller.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 
-from kgbias.crawl.config import Arm, CrawlConfig, TargetWidth
+from kgbias.crawl.config import TRUNCATION_SETTINGS, CrawlConfig, CrawlParameters
 from kgbias.crawl.seeds import (
     DynamicSeeds,
     Groups,
@@ -20,40 +20,17 @@ from kgbias.crawl.seeds import (
 )
 from kgbias.errors import UsageError
 from kgbias.io.tables_in_memory import ACCEPTED_FORMS
-from kgbias.models.base import PromptForm
 from kgbias.models.kinds import check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
-from kgbias.parameters import BudgetOptions, ModelOptions, Names, as_choice, as_names, check_options
-
-TRUNCATION_SETTINGS = ("top_k", "top_p", "min_p")
-
-
-class CrawlParameters(TypedDict, total=False):
-    """How a crawl asks; see `CrawlConfig`, which also has the defaults."""
-
-    seed: int
-    temperature: float
-    top_k: int | None
-    top_p: float | None
-    min_p: float | None
-    initial_predicates: Names
-    samples: int
-    answers: int
-    iterations: int | None
-    predicate_prompts: int
-    object_prompts: int
-    shots: int
-    arms: Arm | tuple[Arm, ...] | list[Arm]
-    form: PromptForm | None
-    structured: bool
-    filters: Names
-    max_attempts: int
-    redraw: bool
-    target_coverage: float | None
-    target_ci_width: str | float | None
-    min_acceptability: float
-    strategy_prompts: Mapping[str, int]
-    sized: Mapping[str, int]
+from kgbias.parameters import (
+    BudgetOptions,
+    ModelOptions,
+    Names,
+    as_choice,
+    as_names,
+    check_options,
+    declared_parameters,
+)
 
 
 class CrawlOptions(CrawlParameters, total=False):
@@ -173,17 +150,17 @@ def _resolve_parameters(
     pack = load_pack(preset or prompts or DEFAULT)
     if preset is not None and not pack.preset:
         raise UsageError(f"the prompts {preset!r} have no preset; {PUBLISHED} has one")
-    parameters_given = {name: value for name, value in parameters.items() if value is not None}
-    for name in ("initial_predicates", "arms", "filters"):
-        if name in parameters_given:
-            parameters_given[name] = as_names(parameters_given[name])  # type: ignore[arg-type]
+    declared = declared_parameters(CrawlConfig)
+    parameters_given = {
+        name: declared[name].read(value) if name in declared else value
+        for name, value in parameters.items()
+        if value is not None
+    }
     defaults = {**pack.crawl, **(pack.preset if preset else {})}
     if model.startswith("reference"):
         from kgbias.reference.world import INITIAL_PREDICATES
 
         defaults["initial_predicates"] = INITIAL_PREDICATES  # those that its world knows
-    if "target_ci_width" in parameters_given:
-        parameters_given["target_ci_width"] = TargetWidth.parse(parameters["target_ci_width"] or 0)
     # The pack's truncation is dropped as a whole: it was chosen for the pack's temperature.
     is_greedy = parameters_given.get("temperature") == 0
     if is_greedy or parameters_given.keys() & set(TRUNCATION_SETTINGS):

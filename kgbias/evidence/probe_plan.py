@@ -8,10 +8,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from random import Random
-from typing import Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from kgbias.errors import DataError, KgbiasError, UsageError
-from kgbias.evidence.indicators import Indicators, shipped_indicators
+from kgbias.evidence.indicators import NAME_MARKS, Indicators, shipped_indicators
 from kgbias.evidence.names import (
     MIN_NAMES,
     NonceRoots,
@@ -27,6 +27,7 @@ from kgbias.ids import content_id
 from kgbias.io.rows import Result, Rows
 from kgbias.language.words import join_words
 from kgbias.packs import find_run_pack
+from kgbias.parameters import Parameter, check_parameters
 from kgbias.probe.result import Statement
 from kgbias.probe.run_probes import count_group_texts
 
@@ -43,33 +44,52 @@ StatementKey = tuple[str, str]  # predicate id, object id
 
 @dataclass(frozen=True, slots=True)
 class ProbeSettings:
-    """How beliefs are asked for.
+    """How beliefs are asked for. `statements` are asked about besides those of the run, by category
+    ("" for every category); `seed` is of the choice of statements and of made-up names."""
 
-    Attributes:
-        probes: the largest number of probes.
-        carriers: what stands before names, with one probe for each; "" is nothing. None: three
-            (`default_carriers`).
-        floor: whether made-up names are probed with a random "fifth" of the statements, or with
-            all ("full").
-        placebo: whether to probe groups in real words about which little should be believed.
-        statements: statements besides those of the run, by category ("" for every category).
-        marked: names with these marks take part ("narrower", "self-description", "slur").
-        seed: of the choice of statements and of made-up names.
-    """
-
-    probes: int = DEFAULT_PROBES
-    carriers: Sequence[str] | None = None
-    floor: str = "fifth"
-    placebo: bool = False
+    probes: Annotated[
+        int,
+        Parameter(
+            "Maximum number of probes; a documented rule leaves statements out",
+            metavar="N",
+            at_least=1,
+        ),
+    ] = DEFAULT_PROBES
+    carriers: Annotated[
+        Sequence[str] | None,
+        Parameter(
+            f'The text before names, "" for nothing; give {MIN_CARRIERS} or more; a header ends in '
+            "a colon",
+            flag="carrier",
+            metavar="TEXT",
+            repeated=True,
+            unset="nothing, the header of the crawl's own prompts, and one of ours",
+        ),
+    ] = None
+    floor: Annotated[
+        str,
+        Parameter(
+            "How many of the statements to probe with made-up names, a random fifth or all",
+            choices=FLOOR_CHOICES,
+        ),
+    ] = "fifth"
+    placebo: Annotated[
+        bool, Parameter("Also probe groups in real words about which little is believed")
+    ] = False
     statements: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    marked: Collection[str] = ()
+    marked: Annotated[
+        Collection[str],
+        Parameter(
+            "Include names with this mark (repeatable)",
+            choices=NAME_MARKS,
+            repeated=True,
+            unset="none",
+        ),
+    ] = ()
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.floor not in FLOOR_CHOICES:
-            raise UsageError(f"`floor` must be {' or '.join(FLOOR_CHOICES)}")
-        if self.probes < 1:
-            raise UsageError("`probes` must be at least 1")
+        check_parameters(self)
         if self.carriers is not None and len(set(self.carriers)) < MIN_CARRIERS:
             raise UsageError(
                 f"`carriers` must be {MIN_CARRIERS} or more: one name differs too much"

@@ -19,7 +19,6 @@ from kgbias.cli import cli, main
 from kgbias.cli.command import word_with_options
 from kgbias.cli.commands import COMMANDS, MAX_DESCRIBED, list_further, list_sections
 from kgbias.cli.show import prepare_streams
-from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import configure
 from kgbias.errors import UsageError
 from kgbias.models.base import Completion, Request
@@ -216,7 +215,7 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
             "--augment takes each of these",
         ),
         (["crawl", "--model", "smollm2", *GENDER, "--set", "shots=0"], "at least 1"),
-        (["crawl", "--model", "smollm2", *GENDER, "--samples", "9" * 30], "more than 1,000,000"),
+        (["crawl", "--model", "smollm2", *GENDER, "--samples", "9" * 30], "and 1,000,000, not"),
         (["crawl", "--model", "smollm2", *GENDER, "--temperature", "-1"], "temperature"),
         (["crawl", "--model", "smollm2", *GENDER, "--set", "top-p=90"], "top-p is a share"),
         (
@@ -226,11 +225,11 @@ def bad(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
         (["crawl", "--model", "smollm2", *GENDER, "--set", "filters=x"], "no filter 'x'"),
         (
             ["crawl", "--model", "smollm2", *GENDER, "--set", "initial-predicates=,"],
-            "at least one predicate",
+            "initial-predicates is empty",
         ),
         (
             ["crawl", "--model", "smollm2", *GENDER, "--target-coverage", "80"],
-            "coverage is a share",
+            "--target-coverage must be above 0",
         ),
         (["crawl", "--model", "smollm2", *GENDER, "--dynamic", "zodiac"], "--plural"),
         (["crawl", "--model", "smollm2", "--seeds", "DB"], "cannot read"),
@@ -345,7 +344,7 @@ def test_no_command_has_a_default_of_its_own() -> None:
     """What --help shows is what the library does."""
     crawling = {p.name: p for p in _command("crawl").params}
     for name in ("seed", "min_acceptability"):
-        assert crawling[name].default == getattr(CrawlConfig, name)
+        assert crawling[name].default is None  # the call's own, CrawlConfig's
     decided = (
         "temperature min_p filters initial_predicates arms max_attempts form samples answers shots "
         "predicate_prompts object_prompts redraw"

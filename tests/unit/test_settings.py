@@ -54,7 +54,7 @@ def test_a_setting_is_for_one_call_or_for_a_folder(asked: list[dict[str, Any]]) 
     crawl("--set", "top_p=0.9")
     assert [call["top_p"] for call in asked] == [None, 0.9, 0.5, 0.9]
     assert [call["filters"] for call in asked] == [None, (), ("refusal",), ("refusal",)]
-    assert [call["structured"] for call in asked] == [False, True, False, False]
+    assert [call["structured"] for call in asked] == [None, True, None, None]
     assert [call["device"] for call in asked] == [None, None, "cpu", "cpu"]
 
 
@@ -210,7 +210,7 @@ def test_a_setting_at_the_top_reaches_no_option_but_those_three(
     again."""
     Path("kgbias.toml").write_text("min-acceptability = 0.9\nseed = 7")
     crawl()
-    assert asked[0]["seed"] == 7 and asked[0]["min_acceptability"] == 0
+    assert asked[0]["seed"] == 7 and asked[0]["min_acceptability"] is None
     Path("kgbias.toml").write_text("sed = 7")
     ended = CliRunner().invoke(cli, ["runs"]).exception
     assert isinstance(ended, DataError) and "did you mean seed?" in str(ended)
