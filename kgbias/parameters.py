@@ -300,7 +300,8 @@ def declared_parameters(config_class: type) -> Mapping[str, DeclaredParameter]:
 
 def check_parameters(config: Any) -> None:
     """Raise OutOfRange for the first value of a configuration that its parameter cannot have."""
-    for name, parameter in declared_parameters(type(config)).items():
+    config_class: type = type(config)
+    for name, parameter in declared_parameters(config_class).items():
         about, value = parameter.about, getattr(config, name)
         if isinstance(value, int | float) and not about.allows(value):
             raise OutOfRange(name, value, about.allowed)
@@ -311,9 +312,10 @@ def check_parameters(config: Any) -> None:
 def record_parameters(config: Any, *, always: bool) -> dict[str, Any]:
     """What a run's record keeps of a configuration: the parameters that `always` stand there, or
     those of the others that differ from their defaults."""
+    config_class: type = type(config)
     return {
         name: parameter.record(config)
-        for name, parameter in declared_parameters(type(config)).items()
+        for name, parameter in declared_parameters(config_class).items()
         if parameter.about.always is always
         and (always or getattr(config, name) != parameter.default)
     }
