@@ -31,8 +31,6 @@ from kgbias.compare.run_pairs import measure_rank_agreement
 from kgbias.compare.sofa import _rank_model, correlate_length
 from kgbias.compare.two_sample import mean_difference
 from kgbias.evidence.evidence_table import _estimate_shares
-from kgbias.evidence.recorded_agreement import _figure_by_attribute
-from kgbias.evidence.stereotype_matching import _estimate_difference, _estimate_share
 from kgbias.graph.types import Group
 from kgbias.io.stereoset_file import StereoSetExample
 from kgbias.measure.rater_agreement import krippendorff_alpha
@@ -42,6 +40,8 @@ from kgbias.methods.associations.methods import SCORES, jackknife_interval
 from kgbias.methods.benchmarks.bbq import _FIGURE_FUNCTIONS
 from kgbias.methods.benchmarks.stereoset import _domain_figures
 from kgbias.methods.choice.result import share_over_statements
+from kgbias.methods.known.agreement import _figure_by_attribute
+from kgbias.methods.known.matching import _estimate_difference, _estimate_share
 from kgbias.methods.profiles.classify import Trials
 from kgbias.methods.profiles.words import _intervals
 from kgbias.methods.rag.metrics import mean_over_records, retest_agreement

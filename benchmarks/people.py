@@ -20,7 +20,8 @@ from pathlib import Path
 import numpy as np
 
 import kgbias
-from kgbias.evidence.recorded_agreement import (
+from kgbias.methods import known
+from kgbias.methods.known.agreement import (
     BOTH,
     FORWARD,
     MIN_ANNOTATORS,
@@ -31,8 +32,8 @@ from kgbias.evidence.recorded_agreement import (
     centre_lifts,
     judge_agreement,
 )
-from kgbias.evidence.recorded_groups import find_recorded_groups, recorded_group_names
-from kgbias.evidence.stereotype_tables import Stereotype, read_stereotypes
+from kgbias.methods.known.groups import find_recorded_groups, recorded_group_names
+from kgbias.methods.known.tables import Stereotype, read_stereotypes
 from kgbias.models.score.base import TextScorer
 
 HEADER = (
@@ -189,7 +190,7 @@ def main(folder: Path, models: Sequence[str], probes: int, own: bool) -> None:
                     print_figures(label, judge_agreement(lifts, table), table)
             continue
         with kgbias.open(None, progress=True) as study:
-            found = study.recorded_agreement(model, merge_tables(folder), probes=probes)
+            found = known.recorded_agreement(study, model, merge_tables(folder), probes=probes)
         print_figures(found.model, found.figures, found.table)
         print_wordings(found)
 

@@ -10,7 +10,6 @@ from typing import get_type_hints
 import kgbias
 from kgbias.crawl import seeds
 from kgbias.crawl.configure import Groups
-from kgbias.evidence import stereotype_tables
 from kgbias.ingest import profiles
 from kgbias.ingest import statement_table as ingest
 from kgbias.io import stereoset_file, tables_in_memory
@@ -23,6 +22,7 @@ from kgbias.measure.scorers import _scores_file as scores
 from kgbias.methods import iter_calls
 from kgbias.methods.associations import sets as test_sets
 from kgbias.methods.benchmarks import bbq, crows, winogender
+from kgbias.methods.known import tables as stereotype_tables
 from kgbias.methods.pairs import config as pairs
 from kgbias.methods.rag import preference as wikieval
 from kgbias.methods.sofa import benchmark_scores, build

@@ -156,6 +156,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         attribution,
         benchmarks,
         choice,
+        known,
         pairs,
         profiles,
         rag,
@@ -266,8 +267,8 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "RunBeliefs.groups": lambda: run().beliefs.groups(),
         "RunBeliefs.models": lambda: run().beliefs.models(),
         "RunBeliefs.replicate": lambda: run().beliefs.replicate(),
-        "Run.match_stereotypes": lambda: run().match_stereotypes(
-            [{"group": PEOPLES[0], "attribute": "amber scarves"}]
+        "known.match_stereotypes": lambda: known.match_stereotypes(
+            run(), [{"group": PEOPLES[0], "attribute": "amber scarves"}]
         ),
         "associations.associate": lambda: associations.associate(
             run(),
@@ -282,7 +283,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Study.probe_sets": lambda: study.probe_sets(
             REFERENCE, {"peoples": (PEOPLES, ["wear amber scarves", "love rain"])}
         ),
-        "Study.recorded_agreement": lambda: study.recorded_agreement(REFERENCE, RECORDED),
+        "known.recorded_agreement": lambda: known.recorded_agreement(study, REFERENCE, RECORDED),
         "Study.sofa": lambda: study.sofa(),
         "sofa.write_figures": lambda: sofa.write_figures(study, folder / "sofa"),
         "Study.probe_apx": lambda: study.probe_apx(

@@ -5,7 +5,6 @@
 - `replicate_findings`: whether findings are found again, with other names, carriers or crawls.
 - `probe_beliefs`: probes a run's statements by the names of its groups, and tests what is believed.
 - `BeliefComparison`: what several models believe about the same statements.
-- `known`: a run's statements, and what a model believes, beside stereotypes that people recorded.
 - `embed_run`: measures the groups and statements of a probed run in a model's vectors.
 """
 

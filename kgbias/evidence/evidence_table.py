@@ -4,7 +4,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from shlex import quote
 from typing import Annotated, Any, TypeVar
 
@@ -12,12 +12,12 @@ import numpy as np
 
 from kgbias.compare.refusals import estimate_refusal_share, list_prompt_refusals
 from kgbias.crawl.stopping import good_turing_coverage
+from kgbias.evidence.added_columns import AddedColumns, Cells
 from kgbias.evidence.association import GROUP_NAMES, compute_associations, statement_spread
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_tables import GroupTable, StatementKey, build_group_tables
 from kgbias.evidence.story_evidence import StoryEvidence
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
-from kgbias.graph.stereotypes import MATCH_COLUMNS, BestMatch, best_matches
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     BeliefRun,
@@ -33,7 +33,7 @@ from kgbias.graph.types import (
     triple_id,
     verbalise,
 )
-from kgbias.io.columns import Shown, columns_of
+from kgbias.io.columns import Column, Shown, columns_of
 from kgbias.io.rows import Rows
 from kgbias.io.text import format_p_value
 from kgbias.io.wording import how
@@ -263,9 +263,7 @@ class Evidence:
             making the same claim, by words alone (`kgbias.evidence.story_evidence`), with its
             Wilson interval. NaN if no story was read so, never 0: the reader finds only part of
             what stories say. No verdict rests on it.
-        recorded: "known", "related" or "new" to the tables of recorded stereotypes that the run was
-            held against (`Run.known`), "" if to none; `recorded_as` is the attribute that is
-            nearest, and `recorded_source` the table.
+        added: what methods have about the statement, by column (`kgbias.evidence.added_columns`).
         refused: the share of the group's answers that were refused, with its Wilson interval.
         verdict: by the rules of `kgbias.evidence.VERDICTS`.
     """
@@ -307,9 +305,7 @@ class Evidence:
     chooser: str
     story_run: str
     id: str
-    recorded: str = ""
-    recorded_as: str = ""
-    recorded_source: str = ""
+    added: Cells = field(default_factory=dict, hash=False)
 
     @property
     def sentence(self) -> str:
@@ -323,12 +319,15 @@ class Evidence:
 
 
 def evidence_rows(rows: Sequence[Evidence]) -> Rows[Evidence]:
-    """The joint view as rows, whose columns are the fields of `Evidence`; those about recorded
-    stereotypes only where the run was held against a table of them."""
-    columns = columns_of(Evidence)
-    if not any(row.recorded for row in rows):
-        columns = tuple(column for column in columns if column.name not in MATCH_COLUMNS)
-    return Rows(rows, columns)
+    """The joint view as rows, whose columns are the fields of `Evidence`, and those that methods
+    have about the run."""
+    columns = [column for column in columns_of(Evidence) if column.name != "added"]
+    names = dict.fromkeys(name for row in rows for name in row.added)
+    return Rows(rows, [*columns, *(Column(n, get=partial(_read_added, n)) for n in names)])
+
+
+def _read_added(name: str, row: Evidence) -> str:
+    return row.added.get(name, "")
 
 
 def count_sentences(rows: Iterable[Evidence]) -> int:
@@ -463,7 +462,7 @@ def summarise_floor(record: Mapping[str, Any]) -> dict[str, Any]:
 class EvidenceInputs:
     """The parts of the joint view: a run, the statements that count, all its generations, its
     probings with their edges, its probes by names with what is believed, its forced choices, the
-    same model's stories, and the marks of statements held against recorded stereotypes."""
+    same model's stories, and what methods have about its statements."""
 
     run: Run
     statements: SelectedStatements
@@ -472,7 +471,7 @@ class EvidenceInputs:
     beliefs: tuple[BeliefRun, Sequence[BelievedEdge]] | None = None
     choices: StoredChoices = field(default_factory=StoredChoices)
     stories: StoryEvidence = field(default_factory=StoryEvidence)
-    recorded_marks: Mapping[str, BestMatch] = field(default_factory=dict)
+    added: AddedColumns = field(default_factory=AddedColumns)
 
     @classmethod
     def read(
@@ -484,10 +483,8 @@ class EvidenceInputs:
         probes = [(probe_run, run.probes(probe_run.id))] if probe_run else []
         generations, choices = list(run.generations()), StoredChoices.read(run, model)
         statements, beliefs = select_statements(run, selection), read_beliefs(run, model)
-        stories, recorded_marks = StoryEvidence.read(run), best_matches(run.stereotype_matches())
-        return cls(
-            run.record, statements, generations, probes, beliefs, choices, stories, recorded_marks
-        )
+        stories, added = StoryEvidence.read(run), AddedColumns.read(run)
+        return cls(run.record, statements, generations, probes, beliefs, choices, stories, added)
 
 
 def read_beliefs(
@@ -735,7 +732,6 @@ def _build_row(
     own_name = probe.find_probe(group.id, statement)
     choice = inputs.choices.find(group.id, statement.key)
     story_share = inputs.stories.find_share(group.id, statement)
-    match = inputs.recorded_marks.get(said.id) if said.count else None
     regard_labels = Counter(
         t.scores["regard"].label for t in _distinct(triples) if "regard" in t.scores
     )
@@ -781,9 +777,7 @@ def _build_row(
         chooser=choice.chooser,
         story_run=inputs.stories.story_run if inputs.stories.has_told_of(group.id) else "",
         id=said.id,
-        recorded=match.mark if match else "",
-        recorded_as=match.attribute if match else "",
-        recorded_source=match.source if match else "",
+        added=inputs.added.cells.get(said.id, {}) if said.count else {},
     )
 
 

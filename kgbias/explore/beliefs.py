@@ -20,12 +20,11 @@ from kgbias.evidence.evidence_table import (
     build_evidence,
     select_top_rows,
 )
-from kgbias.evidence.stereotype_matching import MARK_MEANINGS
 from kgbias.evidence.story_evidence import StoryEvidence
 from kgbias.explore.columns import ColumnBlock, KeyNumbers, quantise
 from kgbias.explore.statements import RowIndex, StatementTable
 from kgbias.graph.selection import Selection
-from kgbias.graph.stereotypes import BestMatch, best_matches
+from kgbias.graph.stereotypes import MARK_MEANINGS, BestMatch, best_matches
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BeliefRun, BelievedEdge, Triple, node_id, statement_id
 from kgbias.io.progress import Progress

@@ -7,9 +7,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError, no_such
+from kgbias.evidence.added_columns import AddedColumns
 from kgbias.graph.cross_mentions import MentionIndex
 from kgbias.graph.selection import SelectedStatements
-from kgbias.graph.stereotypes import BestMatch, best_matches
 from kgbias.graph.store import StoredRun
 from kgbias.graph.structure import to_networkx
 from kgbias.graph.types import (
@@ -178,10 +178,9 @@ class ExportContent:
         }
 
     @cached_property
-    def recorded_marks(self) -> dict[str, BestMatch]:
-        """What tables of recorded stereotypes have about the triples, by the triple's id; empty if
-        the run was held against none."""
-        return best_matches(self.run.stereotype_matches())
+    def added(self) -> AddedColumns:
+        """What methods have about the triples."""
+        return AddedColumns.read(self.run)
 
     @cached_property
     def ranks(self) -> dict[str, tuple[int, int]]:
@@ -213,9 +212,8 @@ class ExportContent:
 
     @cached_property
     def graph(self) -> Any:
-        """The triples as a networkx graph, its edges with what was recorded."""
+        """The triples as a networkx graph, its edges with what methods have about it."""
         graph = to_networkx(self.triples, self.category_by_group)
         for _, _, key, data in graph.edges(keys=True, data=True):
-            if (mark := self.recorded_marks.get(key.partition(" ")[0])) is not None:
-                data |= mark.cells
+            data |= self.added.cells.get(key.partition(" ")[0], {})
         return graph

@@ -107,10 +107,9 @@ def _turtle_lines(content: ExportContent) -> Iterator[str]:
         for measure in content.measures:
             if score := triple.scores.get(measure.name):
                 yield f' ; kg:{measure.name} "{score.value!r}"^^xsd:double'
-        if mark := content.recorded_marks.get(triple.id):
-            for column, text in mark.cells.items():
-                if text:
-                    yield f" ; kg:{column} {turtle(text)}"
+        for column, text in content.added.cells.get(triple.id, {}).items():
+            if text:
+                yield f" ; kg:{column} {turtle(text)}"
         yield " .\n"
 
 

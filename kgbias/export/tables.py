@@ -8,24 +8,18 @@ from typing import Any
 
 from kgbias.errors import DataError, MissingExtra, first_line
 from kgbias.export.content import ExportContent
-from kgbias.graph.stereotypes import MATCH_COLUMNS
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io.text import escape_formula
 
 _TRIPLE_COLUMNS = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
-OPTIONAL_COLUMNS = {
+_OPTIONAL_COLUMNS = {
     "strategy": "the crawl's strategy that first elicited it",
     "iteration": "the round in which it was first said, from 0",
     "names_other": "other groups of the run that it names: figures and tests leave it out",
     "topic": "the name of its topic",
     "rank": "of its group among those of its category, before the statement; 1 is the likeliest",
     "groups_ranked": "how many groups were ranked",
-    "recorded": "known, related or new, beside the stereotypes that people recorded about its "
-    "group in a table, which makes it neither true nor common; empty if it was not compared",
-    "recorded_as": "the recorded stereotype that is nearest; empty if it is new",
-    "recorded_source": "the name of its table; if new, of all tables that it was compared with",
 }
-"""Columns that a table has only if the run has something for them, with what each one holds."""
 INTEGER_COLUMNS = ("count", "iteration", "rank", "groups_ranked")
 
 
@@ -36,23 +30,27 @@ def list_columns(content: ExportContent) -> list[str]:
     return [*_TRIPLE_COLUMNS, *scores, *optional_columns(content)]
 
 
-def optional_columns(content: ExportContent) -> list[str]:
-    """The columns of `OPTIONAL_COLUMNS` that the run has something for."""
+def optional_columns(content: ExportContent) -> dict[str, str]:
+    """Columns that a table has only if the run has something for them, with what each one holds;
+    those of methods last."""
     column_values = {
         "names_other": content.names_other,
         "topic": content.topics,
         "rank": content.ranks,
         "groups_ranked": content.ranks,
-        **dict.fromkeys(MATCH_COLUMNS, content.recorded_marks),
     }
-    return [name for name in OPTIONAL_COLUMNS if column_values.get(name, content.origins)]
+    own_columns = {
+        name: meaning
+        for name, meaning in _OPTIONAL_COLUMNS.items()
+        if column_values.get(name, content.origins)
+    }
+    return {**own_columns, **content.added.columns}
 
 
 def iter_rows(content: ExportContent) -> Iterator[dict[str, Any]]:
     """The triples as flat rows, one for each arm that said it. `regard` is p(positive) -
     p(negative) in [-1, 1], `toxicity` a probability; both are None if the run was not measured.
-    Other measures (`kgbias.measures`) and the columns of `OPTIONAL_COLUMNS` are there if the run
-    has them."""
+    Other measures (`kgbias.measures`) and `optional_columns` are there if the run has them."""
     names = optional_columns(content)
     for triple in content.triples:
         row: dict[str, Any] = {
@@ -79,9 +77,8 @@ def iter_rows(content: ExportContent) -> Iterator[dict[str, Any]]:
             "topic": content.topics.get(triple.id),
             "names_other": content.names_other.get(triple.id, ""),
         }
-        mark = content.recorded_marks.get(triple.id)
-        optional_cells |= mark.cells if mark else dict.fromkeys(MATCH_COLUMNS)
-        yield row | {name: optional_cells[name] for name in names}
+        optional_cells |= content.added.cells.get(triple.id, {})
+        yield row | {name: optional_cells.get(name) for name in names}
 
 
 def write_jsonl(content: ExportContent, path: Path) -> None:
@@ -114,7 +111,7 @@ def write_csv_pair(content: ExportContent, path: Path) -> list[Path]:
             "count",
             "arm",
             *(m.name for m in content.measures),
-            *(MATCH_COLUMNS if content.recorded_marks else ()),
+            *content.added.columns,
         ),
         (
             {"source": start, "target": end, "id": key, **edge_data}

@@ -1,5 +1,5 @@
 """What a run was held against: stereotypes that people recorded in a table, and the mark that each
-statement got (`kgbias.evidence.stereotype_matching`).
+statement got (`kgbias known`).
 
 The marks of a run and a table are replaced as a whole, by the table's name: an edited file takes
 the place of what it was. A table is its content, so two runs held against the same one meet in the
@@ -131,6 +131,12 @@ class UnrecordedBelief:
 
 KNOWN, NEW = "known", "new"
 """The marks of statements that a table has, and of those to which it has nothing similar."""
+MARK_MEANINGS: Mapping[str, str] = {
+    KNOWN: "the table records it about this group",
+    "related": "the table records something similar about this group",
+    NEW: "the table records nothing similar about this group",
+}
+"""Each mark with what it means."""
 
 
 @dataclass(frozen=True)
@@ -183,7 +189,7 @@ class StereotypeMatches:
 
     @property
     def shares(self) -> dict[str, Estimate]:
-        """`kgbias.evidence.stereotype_matching.StereotypeComparison.shares`, as they were found."""
+        """The shares of the table that are said and believed, as they were found."""
         return {name: _read_estimate(values) for name, values in self.record["shares"].items()}
 
     @property
@@ -210,11 +216,6 @@ def _read_estimate(values: Mapping[str, Any]) -> Estimate:
     return Estimate(value, low, high, values["n"])
 
 
-MATCH_COLUMNS = ("recorded", "recorded_as", "recorded_source")
-"""What a statement's columns are called where it is exported: the mark, the attribute of the
-nearest stereotype ("" if it is new), and the table."""
-
-
 @dataclass(frozen=True, slots=True)
 class BestMatch:
     """What the tables that a run was held against have about a statement: the mark, the name of
@@ -230,11 +231,6 @@ class BestMatch:
     def attribute(self) -> str:
         """The attribute of the nearest stereotype, "" if the statement is new."""
         return self.entry.attribute if self.entry else ""
-
-    @property
-    def cells(self) -> dict[str, Any]:
-        """The columns of a statement with this mark."""
-        return dict(zip(MATCH_COLUMNS, (self.mark, self.attribute, self.source), strict=True))
 
 
 def best_matches(tables: Iterable[StereotypeMatches]) -> dict[str, BestMatch]:

@@ -23,6 +23,7 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.cypher import QueryResult, Value
 from kgbias.graph.labels import RATER_KINDS
 from kgbias.graph.selection import list_arms
+from kgbias.graph.stereotypes import MARK_MEANINGS
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import node_id, statement_id
 from kgbias.io.files import replace_file
@@ -173,8 +174,6 @@ def _resolve_name(parameter: str, value: Any, store: Store, run: StoredRun | Non
         if value not in (known_names := (BELIEVED, LEANING, BOUND)):
             raise UsageError(no_such("verdict", value, known_names))
     elif parameter == "mark":
-        from kgbias.evidence.stereotype_matching import MARK_MEANINGS
-
         if value not in MARK_MEANINGS:
             raise UsageError(no_such("mark", value, MARK_MEANINGS))
     elif parameter == "kind":

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.evidence import picture
+from kgbias.evidence.added_columns import describe_cells
 from kgbias.evidence.evidence_table import (
     BELIEVED_VERDICTS,
     NOT_PROBED,
@@ -27,7 +28,6 @@ from kgbias.evidence.evidence_table import (
 )
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_tables import NameTable
-from kgbias.graph.stereotypes import KNOWN
 from kgbias.graph.types import BelievedEdge, node_id, statement_id
 from kgbias.io import pages
 from kgbias.io.columns import Column
@@ -359,9 +359,7 @@ def _figure_words(row: Evidence) -> str:
         cells.append(f"regard {row.regard:+z.2f}")
     if row.story_share.has_interval:
         cells.append(f"in stories {row.story_share.value:.0%} ({row.story_share.interval('.0%')})")
-    if row.recorded == KNOWN:
-        cells.append(f"recorded in {row.recorded_source}: {row.recorded_as}")
-    return ", ".join(cells)
+    return ", ".join([*cells, *describe_cells(row.added)])
 
 
 def _drawn_note(evidence: EvidenceTable) -> str:

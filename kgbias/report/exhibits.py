@@ -11,7 +11,7 @@
 | topics | table 3 |
 | pair, beliefs, belief-map, belief-names, believed-figures, said-believed, believed-beside,
 believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, choices,
-agreement, in-stories, recorded, scorers, variance | beyond the paper |
+agreement, in-stories, scorers, variance | beyond the paper |
 
 An exhibit is a figure with its table, in files and in the report. To add one, write a builder here,
 and name its key in `kgbias.report.page`. Methods add theirs by `kgbias.report.parts`.
@@ -74,7 +74,6 @@ from kgbias.report.parts import report_parts
 from kgbias.report.refusals import refusal_exhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.said_more import said_more_exhibits
-from kgbias.report.stereotypes import stereotype_exhibits
 from kgbias.report.tables import (
     COUNT_COLUMN,
     GROUP_COLUMN,
@@ -179,7 +178,6 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
     last_place = f"{len(data.categories) + 1:02d}"
     yield from belief_agreement_exhibits(data, last_place)
     yield from story_exhibits(data, last_place)
-    yield from stereotype_exhibits(data, last_place)
     yield from scorer_agreement_exhibits(data, last_place)
     for part in parts:
         if part.of_run:

@@ -50,6 +50,7 @@ from kgbias.report.findings import (
     unit_sentence,
 )
 from kgbias.report.multi_run_data import MultiRunData
+from kgbias.report.parts import place_sections, report_parts
 from kgbias.report.side_by_side import (
     PAGE_INCHES,
     draw_panels,
@@ -58,7 +59,6 @@ from kgbias.report.side_by_side import (
     statement_exhibits,
     topic_exhibits,
 )
-from kgbias.report.stereotypes import stereotype_comparison_exhibits
 from kgbias.report.style import explorer_link, read_source
 from kgbias.report.tables import COUNT_COLUMN, GROUP_COLUMN, Cell, Exhibit, Table
 from kgbias.stats.inference import Estimate, proportion
@@ -243,7 +243,9 @@ def multi_run_exhibits(data: MultiRunData) -> Iterator[Exhibit]:
     last_place = f"{len(data.categories) + 1:02d}"
     yield from _overlap_exhibits(data, last_place)
     yield from statement_exhibits(data, last_place)
-    yield from stereotype_comparison_exhibits(data, last_place)
+    for part in report_parts():
+        if part.of_runs:
+            yield from part.of_runs(data, last_place)
     for measure in data.measures:
         yield from _difference_exhibits(data, measure, last_place)
 
@@ -641,13 +643,6 @@ _SECTIONS = {
         "What each run's statements are about, by topics that were found in each run by itself.",
         ("topics",),
     ),
-    "recorded": (
-        "Recorded by people",
-        "How many of the stereotypes that people recorded about these groups each run says, and "
-        "each model believes. Recorded means by the annotators of that table: neither true nor "
-        "common.",
-        ("recorded",),
-    ),
     "overlap": (
         "How much they share",
         "Shares of the distinct statements about groups that at least two runs have.",
@@ -702,7 +697,8 @@ def render_multi_run(data: MultiRunData, explorer: str = "") -> str:
     exhibit_list = list(multi_run_exhibits(data))
     measures = tuple(MeasureLabels.of(measure).key for measure in data.measures)
     sections = []
-    for anchor, (title, about, kinds) in _SECTIONS.items():
+    placed = place_sections(_SECTIONS, (part.sections_of_runs for part in report_parts()))
+    for anchor, (title, about, kinds) in placed.items():
         groups = []
         for category in (*data.categories, ""):
             section_exhibits = [

@@ -46,7 +46,7 @@ from kgbias.report.cards import copy_texts
 from kgbias.report.evidence import evidence_data, evidence_section
 from kgbias.report.exhibits import run_exhibits
 from kgbias.report.findings import MIN_STATEMENTS, build_screen, render_screen
-from kgbias.report.parts import report_parts
+from kgbias.report.parts import SectionTexts, place_sections, report_parts
 from kgbias.report.run_data import RunData
 from kgbias.report.style import Section, read_source
 from kgbias.report.tables import Exhibit
@@ -125,13 +125,6 @@ _SECTIONS = {
         "no single statement is tested. Beliefs take several names.",
         ("probes",),
     ),
-    "recorded": (
-        "Recorded by people",
-        "How many of the stereotypes that people recorded about these groups the model says, and "
-        "believes, and what it believes that they did not record. Recorded means by the "
-        "annotators of that table: neither true nor common.",
-        ("recorded",),
-    ),
     "in-stories": (
         "Said when asked, told in stories",
         "What the crawl said of a group that the same model's stories about this group also say "
@@ -168,16 +161,9 @@ def standard_sections(
     return [*sections, *(section for section in made if section is not None)]
 
 
-def _all_sections() -> dict[str, tuple[str, str, tuple[str, ...]]]:
+def _all_sections() -> dict[str, SectionTexts]:
     """The sections that show exhibits, those of methods where they say."""
-    sections = list(_SECTIONS.items())
-    for part in report_parts():
-        for section in part.sections:
-            anchors = [anchor for anchor, _ in sections]
-            place = anchors.index(section.after) + 1 if section.after in anchors else len(anchors)
-            shown = (section.title, section.about, section.kinds)
-            sections.insert(place, (section.anchor, shown))
-    return dict(sections)
+    return place_sections(_SECTIONS, (part.sections for part in report_parts()))
 
 
 def _beliefs_title(data: RunData) -> str:

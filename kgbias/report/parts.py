@@ -3,14 +3,22 @@
 A method or another package adds a part by an entry point of the group "kgbias.exhibits".
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from kgbias.io.plugins import PluginTable
 from kgbias.report.finding_kinds import FindingKind
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import Section
 from kgbias.report.tables import Exhibit
+
+if TYPE_CHECKING:
+    from kgbias.report.multi_run_data import MultiRunData
+
+
+SectionTexts = tuple[str, str, tuple[str, ...]]
+"""The title of a section, what it shows, and the kinds of its exhibits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +53,8 @@ class ReportPart:
         make_section: makes one more section, which shows no exhibits; None if there is nothing.
         find_kind: a kind of findings for the first screen, given the explorer's address too; None
             if the run has no data for it.
+        of_runs: makes exhibits of several runs side by side, for the page of these.
+        sections_of_runs: the sections of that page that show them.
     """
 
     of_run: Callable[[RunData, str], Iterator[Exhibit]] | None = None
@@ -53,10 +63,24 @@ class ReportPart:
     sections: Sequence[SectionOfExhibits] = ()
     make_section: Callable[[RunData], Section | None] | None = None
     find_kind: Callable[[RunData, str], FindingKind | None] | None = None
+    of_runs: Callable[["MultiRunData", str], Iterator[Exhibit]] | None = None
+    sections_of_runs: Sequence[SectionOfExhibits] = ()
 
 
 REPORT_PARTS: PluginTable[ReportPart] = PluginTable("exhibit", ReportPart, {})
 """What each method shows, by its name."""
+
+
+def place_sections(
+    core_sections: Mapping[str, SectionTexts], added: Iterable[Sequence[SectionOfExhibits]]
+) -> dict[str, SectionTexts]:
+    """The sections of a page, by anchor: its own, and those that methods add, where they say."""
+    sections = list(core_sections.items())
+    for section in (section for own_sections in added for section in own_sections):
+        anchors = [anchor for anchor, _ in sections]
+        place = anchors.index(section.after) + 1 if section.after in anchors else len(anchors)
+        sections.insert(place, (section.anchor, (section.title, section.about, section.kinds)))
+    return dict(sections)
 
 
 def report_parts() -> list[ReportPart]:

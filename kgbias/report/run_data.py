@@ -25,6 +25,7 @@ from kgbias.compare.families import (
 from kgbias.compare.refusals import CategoryRefusals, measure_refusals
 from kgbias.compare.variance_components import compute_variances
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
+from kgbias.evidence.added_columns import AddedColumns
 from kgbias.evidence.evidence_table import (
     EvidenceInputs,
     EvidenceTable,
@@ -44,7 +45,6 @@ from kgbias.graph.selection import (
     count_first_repetitions,
     select_statements,
 )
-from kgbias.graph.stereotypes import StereotypeMatches, best_matches
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
@@ -220,11 +220,6 @@ class RunData:
         return [(c, self.stored.choices(c.id)) for c in self.stored.choice_runs()]
 
     @cached_property
-    def stereotype_matches(self) -> Sequence[StereotypeMatches]:
-        """The tables of recorded stereotypes that the run was held against."""
-        return self.stored.stereotype_matches()
-
-    @cached_property
     def belief_runs(self) -> Sequence[BeliefRun]:
         """How models were asked what they believe."""
         return self.stored.belief_runs()
@@ -241,7 +236,7 @@ class RunData:
                 self.probes,
                 self.beliefs,
                 stories=story_evidence,
-                recorded_marks=best_matches(self.stereotype_matches),
+                added=AddedColumns.read(self.stored),
             )
         )
 

@@ -8,7 +8,7 @@ from kgbias.graph.sofa import ProbeSet
 from kgbias.graph.types import Flag, FlagTable
 from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
-from kgbias.io.tables_in_memory import Table, as_table_file
+from kgbias.io.tables_in_memory import Table
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import Names, PathLike, ScorerOptions, as_names
 from kgbias.study.context import StudyPart
@@ -22,7 +22,6 @@ from kgbias.study.run import Run
 
 if TYPE_CHECKING:
     from kgbias.compare.sofa import SofaComparison
-    from kgbias.evidence.recorded_agreement import RecordedAgreement
     from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe import ApxFlags, SetProbes
     from kgbias.probe.set_probes import Sets
@@ -44,70 +43,6 @@ _FLAG_COLUMNS = (
 
 class StudyModelTests(StudyPart):
     """Models tested on material from no run; a part of `Study`."""
-
-    def recorded_agreement(
-        self,
-        model: "Model",
-        table: Table = "seegull",
-        *,
-        group_column: str | None = None,
-        attribute_column: str | None = None,
-        offensiveness_column: str | None = None,
-        kind_column: str | None = None,
-        probes: int | None = None,
-        seed: int = 0,
-        executor: str = LOCAL_EXECUTOR,
-        processes: int | None = None,
-        **opening: Unpack[ScorerOptions],
-    ) -> "RecordedAgreement":
-        """Whether a model's lifts rank the groups of which people recorded a stereotype above the
-        others (`kgbias.evidence.recorded_agreement`): areas under the curve (.5 is chance) for
-        traits and for things, each with intervals and a floor. Asks the names of the table's groups
-        before and after each attribute; keeps nothing. English only.
-
-        Args:
-            model: the spec of a model that reads from left to right, or an open one.
-            table: as for `Run.match_stereotypes`.
-            group_column: the column of the groups (None: group or identity).
-            attribute_column: that of the attributes (None: attribute).
-            offensiveness_column: that of how offensive they are (None: the usual ones).
-            kind_column: that of whether they are a "trait" or a "thing" (None: by a rule for
-                English).
-            probes: the largest number of probes (None: 45,000): as many attributes as they suffice
-                for, first those that are recorded of the most groups.
-            seed: the choice among attributes recorded of equally many groups.
-            executor: where the model runs, as for `Run.probe`.
-            processes: the number of processes on this machine, as for `Run.probe`.
-            opening: how to open a spec: `begin`, `device`, `dtype`, `base_url`.
-
-        Raises:
-            DataError: a file that is no such table, or too few groups whose names are known.
-            UsageError: a model that gives no log-probabilities from left to right.
-        """
-        from kgbias.evidence.probe_plan import DEFAULT_PROBES
-        from kgbias.evidence.recorded_agreement import measure_recorded_agreement, plan_recorded
-        from kgbias.evidence.stereotype_tables import (
-            TableColumns,
-            describe_table,
-            read_kinds,
-            read_stereotypes,
-        )
-
-        columns = TableColumns(group_column, attribute_column, offensiveness_column, kind_column)
-        with (
-            self.working() as progress,
-            open_executor(executor, progress, processes) as workers,
-        ):
-            with as_table_file(table, ("group", "identity", "attribute")) as file:
-                plan = plan_recorded(
-                    read_stereotypes(file, columns, notify=progress.note),
-                    kinds=read_kinds(file, columns),
-                    probes=probes or DEFAULT_PROBES,
-                    seed=seed,
-                )
-                source = describe_table(file).name
-            scorer = open_spread_scorer(model, opening, progress, workers, self._context.models())
-            return measure_recorded_agreement(scorer, plan, source, progress)
 
     def probe_sets(
         self,

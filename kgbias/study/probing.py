@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
-from kgbias.errors import DataError, StoreError, UsageError
+from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import StoredRun
-from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
-from kgbias.io.tables_in_memory import Table, Texts, as_table_file
+from kgbias.io.tables_in_memory import Texts
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import (
     Names,
@@ -31,8 +30,6 @@ from kgbias.study.opening import (
 if TYPE_CHECKING:
     from kgbias.evidence import Evidence, EvidenceTable, ProbeSettings
     from kgbias.evidence.probe_plan import EvidencePrice
-    from kgbias.evidence.stereotype_matching import StereotypeComparison
-    from kgbias.evidence.stereotype_tables import Stereotype
     from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe import RunProbes
     from kgbias.study.opening import Model, Models
@@ -208,8 +205,8 @@ class RunProbing(RunPart):
         said" or "refused but believed". The last two are for statements made of other groups. If a
         model was made to choose (`kgbias.methods.choice`), its choices have their own columns; so
         has what the crawled model's stories in the store say of the same group
-        (`kgbias.evidence.story_evidence`), and, once the run was held against recorded stereotypes
-        (`match_stereotypes`), each statement's mark.
+        (`kgbias.evidence.story_evidence`), and what other methods have about each statement
+        (`kgbias.evidence.added_columns`), such as whether people recorded it.
 
         Reads the store. With `model`, the run's statements are first probed with it by the names of
         the groups (docs/methods/evidence.md), and embedded with it; results already in the store
@@ -260,96 +257,6 @@ class RunProbing(RunPart):
             self._context.remark(line)
         return evidence_rows(table.rows)
 
-    def match_stereotypes(
-        self,
-        table: Table = "seegull",
-        *,
-        model: str | None = None,
-        group_column: str | None = None,
-        attribute_column: str | None = None,
-        offensiveness_column: str | None = None,
-        kind_column: str | None = None,
-        indicators: PathLike | None = None,
-        device: str | None = None,
-        base_url: str | None = None,
-        probes: int | None = None,
-        **selection: Unpack[SelectionOptions],
-    ) -> "StereotypeComparison":
-        """Hold what the run says against stereotypes that people recorded: each statement about a
-        group of the table is known, related or new (`kgbias.evidence.stereotype_matching`), and
-        each recorded stereotype was said or not, and is believed or not if a model was asked.
-        "Known" means recorded by these annotators in this table: neither true nor common. English
-        only.
-
-        The store keeps the marks and what was found, in place of what was found with a table of
-        this name: reports, the explorer, exports and queries have them from then on. If it cannot
-        be written, that is remarked.
-
-        Args:
-            table: "seegull", the shipped part of SeeGULL about the states of the US and of India;
-                a table, in a file or in memory; or StereoSet's JSON.
-            model: the spec of a model to ask, as `evidence` does, about the recorded stereotypes of
-                the run's groups too, whichever group they are recorded of. None: what the store
-                holds of the run's own model, else the first.
-            group_column: the column of the groups (None: group or identity).
-            attribute_column: that of the attributes (None: attribute).
-            offensiveness_column: that of how offensive they are (None: offensiveness or
-                offensiveness_score, if there is one).
-            kind_column: that of whether they are a "trait" or a "thing" (None: by a rule for
-                English).
-            indicators: a file of names of groups, in addition to the built-in ones.
-            device: where models run, the encoder all-MiniLM-L6-v2 too.
-            base_url: the server of a model openai:ID.
-            probes: of the run's own statements, at most (45,000); the recorded ones come on top.
-            selection: which statements count, as in `counted_statements`.
-
-        Raises DataError for a file that is no such table, or that has none of the run's groups.
-        """
-        from kgbias.evidence.stereotype_matching import match_stereotypes
-        from kgbias.evidence.stereotype_tables import (
-            TableColumns,
-            describe_table,
-            read_kinds,
-            read_stereotypes,
-        )
-        from kgbias.measure.scorers import require_english
-        from kgbias.models.embed import SentenceVectors
-
-        need_statements(self.stored)
-        require_english(self.stored, "the rules for what a statement claims")
-        for name, value in {"base_url": base_url, "probes": probes}.items():
-            if value and not model:
-                raise UnusedParameter(name, ("model",))
-        columns = TableColumns(group_column, attribute_column, offensiveness_column, kind_column)
-        declared, counts = _read_indicators(indicators), Selection(**selection)
-        with self._context.working() as progress:
-            with as_table_file(table, ("group", "identity", "attribute")) as file:
-                source = describe_table(file)
-                recorded = read_stereotypes(file, columns, notify=progress.note)
-                kinds = read_kinds(file, columns)
-            model_name = None
-            if model:
-                opening: Any = {"device": device, "base_url": base_url}
-                scorer = open_spread_scorer(model, opening, progress, None, self._context.models())
-                model_name = scorer.info.public_name
-                _probe_recorded(self.stored, scorer, recorded, declared, counts, probes, progress)
-            matches = match_stereotypes(
-                self.stored,
-                recorded,
-                embed=SentenceVectors(device=device or "auto", notify=progress.note),
-                indicators=declared,
-                selection=counts,
-                model=model_name,
-                kinds=kinds,
-                progress=progress,
-            )
-        try:
-            self.stored.save_stereotype_matches(matches.to_matches(source))
-        except StoreError as error:  # such as of a file that is only to be read
-            self._context.remark(f"the marks are not kept: {error}")
-        self._context.remark(matches.statements.note)
-        return matches
-
 
 def _price_evidence(
     run: StoredRun,
@@ -371,35 +278,6 @@ def _price_evidence(
     of_groups, embedded = count_run_texts(run)
     probing = price_plans(plans, carriers)
     return EvidencePrice(**probing, texts_of_groups=of_groups, embedded=embedded)
-
-
-def _probe_recorded(
-    run: StoredRun,
-    scorer: "AnyScorer",
-    recorded: "Sequence[Stereotype]",
-    indicators: Any,
-    selection: Selection,
-    probes: int | None,
-    progress: Progress,
-) -> None:
-    """Probe recorded stereotypes besides the run's own statements."""
-    from kgbias.evidence import ProbeSettings, plan_belief_run, price_plans, probe_beliefs
-    from kgbias.evidence.probe_plan import DEFAULT_PROBES
-    from kgbias.evidence.stereotype_matching import list_recorded_statements
-
-    statements = list_recorded_statements(run, recorded, indicators)
-    # Statements that were given are probed however few the probes: one leaves the run's own out.
-    recorded_only = ProbeSettings(probes=1, statements=statements)
-    plans, carriers = plan_belief_run(
-        run, recorded_only, indicators=indicators, selection=selection
-    )
-    recorded_probes = price_plans(plans, carriers)["probes"]
-    asking = ProbeSettings(
-        probes=recorded_probes + (probes or DEFAULT_PROBES), statements=statements
-    )
-    probe_beliefs(
-        run, scorer, asking, indicators=indicators, selection=selection, progress=progress
-    )
 
 
 def _build_evidence(

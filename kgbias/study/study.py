@@ -106,6 +106,7 @@ def plugins() -> Rows[Plugin]:
     prompt packs (docs/how-to/extend.md), each with what is wrong with it, if anything. Imports all
     of them. Frame columns: adds, name, package, problem."""
     from kgbias.calibrate.method_rows import CALIBRATION_ROWS
+    from kgbias.evidence.added_columns import STATEMENT_COLUMNS
     from kgbias.export import FORMATS
     from kgbias.ingest import IMPORT_FORMATS
     from kgbias.report.parts import REPORT_PARTS
@@ -120,6 +121,7 @@ def plugins() -> Rows[Plugin]:
         FORMATS,
         crawl_packs(),
         REPORT_PARTS,
+        STATEMENT_COLUMNS,
         CALIBRATION_ROWS,
         RUN_KINDS,
         STEPS,

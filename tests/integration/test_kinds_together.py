@@ -13,7 +13,7 @@ pytest.importorskip("torch")
 
 import kgbias
 from kgbias.errors import KgbiasError
-from kgbias.methods import benchmarks, pairs, profiles
+from kgbias.methods import benchmarks, known, pairs, profiles
 from kgbias.methods import stories as story_calls
 from kgbias.report import save
 from tests.fault_server import FaultServer
@@ -119,7 +119,7 @@ ONE: dict[str, Callable[[Any, str, Path], Any]] = {
     "tests": lambda s, run, _: s.run(run).compare_groups(),
     "refusals": lambda s, run, _: s.run(run).refusals(),
     "variance": lambda s, run, _: s.run(run).variance(),
-    "known": lambda s, run, _: s.run(run).match_stereotypes(),
+    "known": lambda s, run, _: known.match_stereotypes(s.run(run)),
     "ask": lambda s, run, _: s.run(run).ask("kind"),
     "structure": lambda s, run, _: s.run(run).structure(),
     "links": lambda s, run, _: story_calls.find_links(s.run(run)),

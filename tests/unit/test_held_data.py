@@ -118,8 +118,8 @@ def test_the_index_of_a_frame_is_a_column_if_it_has_a_name() -> None:
 
 
 def test_recorded_stereotypes_in_a_frame() -> None:
-    from kgbias.evidence.stereotype_tables import read_stereotypes
     from kgbias.io.tables_in_memory import as_table_file
+    from kgbias.methods.known.tables import read_stereotypes
 
     with as_table_file(pd.DataFrame({"group": ["Men"], "attribute": ["rude"]})) as path:
         assert [s.attribute for s in read_stereotypes(path)] == ["rude"]

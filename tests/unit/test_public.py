@@ -58,7 +58,6 @@ PUBLIC = set(
 )
 STUDY = set(
     """
-    recorded_agreement
     context
     calibrate
     close
@@ -77,7 +76,6 @@ STUDY = set(
     probe_apx
     probe_sets
     query
-    recorded_agreement
     report
     run
     runs
@@ -121,7 +119,6 @@ RUN = set(
     means_by_prompt_type
     generations
     groups
-    match_stereotypes
     id
     import_result
     kind

@@ -12,8 +12,8 @@ import pytest
 
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError
-from kgbias.evidence.stereotype_tables import read_stereotypes
 from kgbias.measure.labelled_sets import read_sets
+from kgbias.methods.known.tables import read_stereotypes
 from kgbias.probe.sets import read_identities, read_statements
 
 

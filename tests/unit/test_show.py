@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from kgbias.cli import show
-from kgbias.cli.known import _format_share
 from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
 from kgbias.probe.precision import Precision
@@ -112,7 +111,6 @@ def test_commands_print_through_it_alone() -> None:
 def test_an_interval_without_width_is_printed_nowhere() -> None:
     """Figures over units that all agree: the interval is left out, or a dash stands for it."""
     same = Estimate(0.5, 0.5, 0.5, 12)
-    assert _format_share(same) == "50.0%"
     precision = Precision("m", "float16", 0.0, 0.0, Estimate(1.0, 1.0, 1.0, 60), 2.0)
     assert "tau 1.000, kept" in str(precision)
     precision = replace(precision, tau=Estimate(0.98, 0.97, 0.99, 60))

@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 from kgbias.cli import main
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
-from kgbias.evidence.stereotype_tables import read_stereotypes
 from kgbias.ingest.statement_file import read_file
 from kgbias.ingest.statement_table import (
     TableRecord,
@@ -40,6 +39,7 @@ from kgbias.methods.benchmarks.bbq import read_bbq
 from kgbias.methods.benchmarks.command import benchmark
 from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.winogender import read_winogender
+from kgbias.methods.known.tables import read_stereotypes
 from kgbias.methods.pairs.config import read_requests
 from kgbias.methods.pairs.config import read_slot_people as read_fillers
 from kgbias.methods.rag import preference

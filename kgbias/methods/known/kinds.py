@@ -45,7 +45,7 @@ def stereotype_kind(attribute: str) -> str:
 
 @cache
 def _trait_words() -> frozenset[str]:
-    text = (files("kgbias.evidence") / "recorded" / "traits.txt").read_text(encoding="utf-8")
+    text = (files("kgbias.methods.known") / "recorded" / "traits.txt").read_text(encoding="utf-8")
     return frozenset(
         word for line in text.splitlines() if not line.startswith("#") for word in line.split()
     )

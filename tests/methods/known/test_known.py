@@ -15,7 +15,10 @@ from kgbias.cli import cli
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import extract_claims
-from kgbias.evidence.stereotype_matching import (
+from kgbias.graph.selection import SelectedStatements
+from kgbias.graph.types import BeliefRun, BelievedEdge
+from kgbias.methods.known.command import _format_share
+from kgbias.methods.known.matching import (
     MIN_KNOWN_COSINE,
     MIN_RELATED_COSINE,
     StereotypeComparison,
@@ -24,16 +27,15 @@ from kgbias.evidence.stereotype_matching import (
     match_stereotypes,
     match_texts,
 )
-from kgbias.evidence.stereotype_tables import (
+from kgbias.methods.known.tables import (
     Stereotype,
     TableColumns,
     read_stereotypes,
     word_stereotype,
 )
-from kgbias.graph.selection import SelectedStatements
-from kgbias.graph.types import BeliefRun, BelievedEdge
 from kgbias.models.base import ModelInfo
 from kgbias.probe.result import Statement
+from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
 
 
@@ -433,3 +435,7 @@ def test_a_difference_of_shares_is_as_skewed_as_they_are() -> None:
     said, beyond = shares["said"], shares["beyond"]
     assert beyond.value == pytest.approx(1 / 8 - 1 / 4)
     assert beyond.high - beyond.value >= said.high - said.value > 2 * (beyond.value - beyond.low)
+
+
+def test_a_share_whose_interval_has_no_width_is_printed_without() -> None:
+    assert _format_share(Estimate(0.5, 0.5, 0.5, 12)) == "50.0%"

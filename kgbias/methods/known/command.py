@@ -23,22 +23,22 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.cli.show import Output
 from kgbias.errors import StoreError, UsageError
-from kgbias.evidence.recorded_agreement import (
+from kgbias.graph.stereotypes import MARK_MEANINGS
+from kgbias.io.columns import Column
+from kgbias.methods.known import match_stereotypes, recorded_agreement
+from kgbias.methods.known.agreement import (
     AgreementFigure,
     RecordedAgreement,
     figure_rows,
 )
-from kgbias.evidence.stereotype_matching import (
-    MARK_MEANINGS,
+from kgbias.methods.known.matching import (
     MIN_GROUPS,
     MarkedStatement,
     StereotypeComparison,
 )
-from kgbias.io.columns import Column
 from kgbias.models.spec import parse_spec
 from kgbias.stats.estimate import Estimate, nan_to_none
 
-_RUN_METHOD = kgbias.Run.match_stereotypes
 _MAX_SHOWN = 10
 
 
@@ -54,7 +54,7 @@ _MAX_SHOWN = 10
 @store_option
 @click.option(
     "--table",
-    default=library_default(_RUN_METHOD, "table"),
+    default=library_default(match_stereotypes, "table"),
     show_default=True,
     metavar="FILE",
     help="The recorded stereotypes: a table, StereoSet's JSON, or the shipped part of SeeGULL.",
@@ -113,7 +113,7 @@ def known(run_name: str | None, store_url: str, **options: Any) -> Output:
     )
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
-        comparison = run.match_stereotypes(**drop_unset(**options))
+        comparison = match_stereotypes(run, **drop_unset(**options))
     data = {"run": run.name, **_comparison_record(comparison)}
     return Output(data, lambda: _print_comparison(comparison))
 
@@ -161,7 +161,7 @@ def _show_model(spec: str, options: dict[str, Any]) -> Output:
             raise UsageError(f"--{name.replace('_', '-')} applies to a run, and {spec!r} is none")
     chosen = {name: options[name] for name in _MODEL_OPTIONS if name in options}
     with kgbias.open(None, progress=True) as study:
-        found = study.recorded_agreement(spec, **drop_unset(**chosen))
+        found = recorded_agreement(study, spec, **drop_unset(**chosen))
     return Output(_agreement_record(found), lambda: _print_model(found))
 
 

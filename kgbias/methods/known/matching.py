@@ -21,16 +21,15 @@ from kgbias.evidence.claims import Claim, are_exclusive, extract_claims
 from kgbias.evidence.evidence_table import read_beliefs, summarise_floor
 from kgbias.evidence.indicators import Indicators
 from kgbias.evidence.names import all_names, declared_indicators, normalise_name
-from kgbias.evidence.recorded_agreement import AgreementFigure, agreement_of_beliefs
-from kgbias.evidence.stereotype_tables import SEEGULL, Stereotype, word_stereotype
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements, triple_columns
-from kgbias.graph.stereotypes import StereotypeCount as StereotypeCount
 from kgbias.graph.stereotypes import (
+    MARK_MEANINGS,
     StereotypeMatch,
     StereotypeMatches,
     StereotypeTable,
     UnrecordedBelief,
 )
+from kgbias.graph.stereotypes import StereotypeCount as StereotypeCount
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BelievedEdge, Group, TripleView
 from kgbias.ids import normalise
@@ -39,6 +38,8 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.language.words import join_words
+from kgbias.methods.known.agreement import AgreementFigure, agreement_of_beliefs
+from kgbias.methods.known.tables import SEEGULL, Stereotype, word_stereotype
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -53,12 +54,6 @@ MIN_KNOWN_COSINE = 0.86
 """The cosine of all-MiniLM-L6-v2 from which claims in other words are taken to be the same
 (docs/how-to/benchmark.md has the precision on labelled pairs; tests/data/known.tsv)."""
 MIN_RELATED_COSINE = 0.6
-MARK_MEANINGS: Mapping[str, str] = {
-    "known": "the table records it about this group",
-    "related": "the table records something similar about this group",
-    "new": "the table records nothing similar about this group",
-}
-"""Each mark with what it means."""
 
 Embed = Callable[[Sequence[str]], Values]
 _ValueOf = Callable[[StereotypeCount], float]
@@ -112,7 +107,7 @@ class StereotypeComparison(Result):
             empty without a model.
         agreement: whether its lifts rank the groups of which a stereotype is recorded above the
             others, for statements that were asked of all groups of a category; empty without a
-            model (`kgbias.evidence.recorded_agreement`).
+            model (`kgbias.methods.known.agreement`).
     """
 
     source: str

@@ -17,7 +17,6 @@ from pathlib import Path
 from kgbias.crawl.readers.lexicon import verb_lemma
 from kgbias.errors import DataError, UsageError, list_columns
 from kgbias.evidence.claims import extract_claims
-from kgbias.evidence.stereotype_kinds import KINDS
 from kgbias.graph.stereotypes import Stereotype as Stereotype
 from kgbias.graph.stereotypes import StereotypeTable
 from kgbias.ids import normalise
@@ -25,6 +24,7 @@ from kgbias.io.files import sha256_of
 from kgbias.io.published_sets import identify_columns
 from kgbias.io.stereoset_file import is_stereoset, read_examples
 from kgbias.io.tables import TableFormat, is_missing, parse_literal, parse_number, read_table
+from kgbias.methods.known.kinds import KINDS
 
 SEEGULL = "seegull"
 _LICENSE = "CC BY 4.0"  # SeeGULL's
@@ -169,7 +169,7 @@ def _is_shipped(table: str | Path) -> bool:
 
 def _open_table(table: str | Path) -> AbstractContextManager[Path]:
     if _is_shipped(table):
-        return as_file(files("kgbias.evidence") / "recorded" / "seegull.csv")
+        return as_file(files("kgbias.methods.known") / "recorded" / "seegull.csv")
     return nullcontext(Path(table))
 
 
@@ -224,7 +224,7 @@ def _read_rows(path: Path, source: str, columns: TableColumns) -> Iterator[Stere
 @cache
 def _corrected_attributes() -> Mapping[str, str]:
     """Attributes that SeeGULL Multilingual's English has as something else ("threon": rich)."""
-    file = files("kgbias.evidence") / "recorded" / "corrected_attributes.csv"
+    file = files("kgbias.methods.known") / "recorded" / "corrected_attributes.csv"
     rows = csv.DictReader(file.read_text(encoding="utf-8").splitlines())
     return {row["attribute"]: row["corrected"] for row in rows}
 

@@ -30,15 +30,16 @@ from kgbias.graph.stereotypes import (
 from kgbias.graph.types import BeliefRun
 from kgbias.io.files import sha256_of
 from kgbias.io.progress import SilentProgress
+from kgbias.methods import known
+from kgbias.methods.known.report_part import stereotype_comparison_exhibits
+from kgbias.methods.known.report_part import stereotype_exhibits as of_tables
 from kgbias.report.exhibits import run_exhibits
 from kgbias.report.multi_run import render_multi_run
 from kgbias.report.multi_run_data import MultiRunData
 from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
-from kgbias.report.stereotypes import stereotype_comparison_exhibits
-from kgbias.report.stereotypes import stereotype_exhibits as of_tables
+from tests.methods.known.test_known import SAID, TABLE, believed, embed
 from tests.report_data import shown_rows
-from tests.unit.test_known import SAID, TABLE, believed, embed
 
 COLUMNS = ("recorded", "recorded_as", "recorded_source")
 
@@ -66,7 +67,7 @@ def test_a_run_keeps_what_it_was_held_against(files: tuple[str, Path]) -> None:
     with kgbias.open(db) as study:
         run = study.run("said")
         assert run.stored.stereotype_matches() == []
-        found = run.match_stereotypes(table)
+        found = known.match_stereotypes(run, table)
         (kept,) = run.stored.stereotype_matches()
         assert kept.table == StereotypeTable("own", "", sha256_of(table))
         own = marks(run)
@@ -85,7 +86,7 @@ def test_a_run_keeps_what_it_was_held_against(files: tuple[str, Path]) -> None:
         assert heard["Texans", "rude"] == (1, True) and heard["Iowans", "rude"] == (1, None)
         assert not study.store.verify()
         table.write_text("group,attribute\nOhioans,hat\n", "utf-8")
-        run.match_stereotypes(table)
+        known.match_stereotypes(run, table)
         assert {mark.mark for mark in marks(run).values()} == {"new"}
 
 
@@ -102,7 +103,7 @@ def test_a_store_that_cannot_be_written_keeps_nothing_and_all_is_found(
         monkeypatch.setattr(
             type(study.run("said").stored.store), "save_stereotype_matches", refused
         )
-        assert study.run("said").match_stereotypes(table).rows
+        assert known.match_stereotypes(study.run("said"), table).rows
     assert "the marks are not kept: it is read-only" in caplog.text
 
 
@@ -120,9 +121,8 @@ def test_of_several_tables_the_strongest_mark_counts() -> None:
     a, b = held("a", "new", ""), held("b", "new", "")
     assert best_matches([a, b])["t"] == BestMatch("new", "a, b")
     related = held("c", "related", "meaning", 0.7)
-    assert best_matches([a, related, b])["t"].cells == dict(
-        zip(COLUMNS, ("related", "cc", "c"), strict=True)
-    )
+    found = best_matches([a, related, b])["t"]
+    assert (found.mark, found.attribute, found.source) == ("related", "cc", "c")
     words, alike = held("d", "known", "words"), held("e", "known", "meaning", 0.99)
     assert best_matches([related, alike, words])["t"].source == "d"
     assert best_matches([related, alike, held("f", "known", "meaning", 0.9)])["t"].source == "e"
@@ -133,12 +133,13 @@ def test_the_report_says_that_what_was_found_is_older(files: tuple[str, Path]) -
     believed(db)
     with kgbias.open(db) as study:
         run = study.run("said")
-        run.match_stereotypes(table)
+        known.match_stereotypes(run, table)
         held, asked = run.stored.stereotype_matches(), run.stored.belief_runs()
         now = select_statements(run.stored)
 
         def note(counted: Any, believings: Sequence[BeliefRun]) -> str:
-            data = SimpleNamespace(stereotype_matches=held, counted=counted, belief_runs=believings)
+            stored = SimpleNamespace(stereotype_matches=lambda: held)
+            data = SimpleNamespace(stored=stored, counted=counted, belief_runs=believings)
             return next(of_tables(cast(RunData, data), "1")).table.note
 
         assert "when kgbias known was run" not in note(now, asked)
@@ -160,7 +161,7 @@ def test_exports_have_the_marks(files: tuple[str, Path], tmp_path: Path) -> None
         write_export(run.stored, before)
         assert "recorded" not in before.read_text("utf-8")
         assert "recorded" not in run.evidence().columns
-        run.match_stereotypes(table)
+        known.match_stereotypes(run, table)
         write_export(run.stored, after)
         with after.open(encoding="utf-8", newline="") as file:
             rows = {
@@ -211,7 +212,7 @@ def test_the_explorer_has_the_marks(files: tuple[str, Path]) -> None:
             return made
 
         assert not block().columns
-        run.match_stereotypes(table)
+        known.match_stereotypes(run, table)
         made = block()
         assert {"row.mark", "mark", "row.recorded", "recorded"} <= made.columns.keys()
         texts = b"".join(made._parts).decode("utf-8", "replace")
@@ -225,12 +226,12 @@ def test_the_report_has_the_figures(files: tuple[str, Path]) -> None:
     with kgbias.open(db) as study:
         run = study.run("said")
         assert not [e for e in run_exhibits(RunData(run.stored)) if "recorded" in e.key]
-        run.match_stereotypes(table)
+        known.match_stereotypes(run, table)
         shown = [e for e in run_exhibits(RunData(run.stored)) if "recorded" in e.key]
         (section,) = (s for s in standard_sections(RunData(run.stored), shown))
         assert (section.anchor, section.title) == ("recorded", "Recorded by people")
         believed(db)
-        found = run.match_stereotypes(table)
+        found = known.match_stereotypes(run, table)
         said, unrecorded = (e.table for e in of_tables(RunData(run.stored), "02"))
         rows = {(row[0], row[1]): row[2:] for row in shown_rows(said)}
         share = found.shares["said"].value
@@ -257,11 +258,11 @@ def test_several_runs_are_side_by_side(
     with kgbias.open(db) as study:
         study.import_file(other, name="other")
         stored = [study.run(name).stored for name in ("said", "other")]
-        study.run("said").match_stereotypes(table)
+        known.match_stereotypes(study.run("said"), table)
         assert (
             list(stereotype_comparison_exhibits(MultiRunData(stored), "02")) == []
         )  # the other was held to none
-        study.run("other").match_stereotypes(table)
+        known.match_stereotypes(study.run("other"), table)
         (found,) = stereotype_comparison_exhibits(MultiRunData(stored), "02")
         alone = next(e.table for e in of_tables(RunData(stored[0]), "02") if e.table)
         with monkeypatch.context() as without_beliefs:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from kgbias.evidence.evidence_table import summarise_floor
 from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.io.columns import Column, Formatted
+from kgbias.report.parts import ReportPart, SectionOfExhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import (
     COUNT_COLUMN,
@@ -40,7 +41,7 @@ _SHARE_ROWS = (  # the share, what it is of, what it says, and its form
 def stereotype_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     """For each table that the run was held against, what of it is said and believed, and the
     strongest beliefs to which it has nothing similar."""
-    for number, matches in enumerate(data.stereotype_matches, 1):
+    for number, matches in enumerate(data.stored.stereotype_matches(), 1):
         key = f"{place}-recorded" + (f"-{number}" if number > 1 else "")
         yield _share_exhibit(matches, key, data)
         if matches.record["unrecorded"]:
@@ -76,7 +77,7 @@ def stereotype_comparison_exhibits(data: "MultiRunData", place: str) -> Iterator
     """For each table that at least two of the runs were held against, their shares side by side."""
     tables: dict[str, list[tuple[RunData, StereotypeMatches]]] = {}
     for side in data.sides:
-        for matches in side.run_data.stereotype_matches:
+        for matches in side.run_data.stored.stereotype_matches():
             tables.setdefault(matches.table.id, []).append((side.run_data, matches))
     shared = [same_table for same_table in tables.values() if len(same_table) > 1]
     for number, same_table in enumerate(shared, 1):
@@ -234,3 +235,31 @@ def _unrecorded_exhibit(matches: StereotypeMatches, key: str) -> Exhibit:
             f"these in this table; other people may hold them.{more_note}",
         ),
     )
+
+
+REPORT_PART = ReportPart(
+    of_run=stereotype_exhibits,
+    sections=(
+        SectionOfExhibits(
+            "recorded",
+            "Recorded by people",
+            "How many of the stereotypes that people recorded about these groups the model says, "
+            "and believes, and what it believes that they did not record. Recorded means by the "
+            "annotators of that table: neither true nor common.",
+            ("recorded",),
+            after="probes",
+        ),
+    ),
+    of_runs=stereotype_comparison_exhibits,
+    sections_of_runs=(
+        SectionOfExhibits(
+            "recorded",
+            "Recorded by people",
+            "How many of the stereotypes that people recorded about these groups each run says, "
+            "and each model believes. Recorded means by the annotators of that table: neither "
+            "true nor common.",
+            ("recorded",),
+            after="topics",
+        ),
+    ),
+)

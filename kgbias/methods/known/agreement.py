@@ -6,7 +6,7 @@ attribute ("People say that Germans | are known for being punctual"), and after 
 that the most punctual people in the world are | Germans"). For each attribute the figure is the
 area under the curve (AUC): the share of pairs of a group that it is recorded of and one that it is
 not in which the first has the higher lift; .5 is chance. Traits and things are never pooled
-(`kgbias.evidence.stereotype_kinds`).
+(`kgbias.methods.known.kinds`).
 
 A ranking by how many entries a group has agrees with a table by itself. So the floor deals the
 table's entries anew, with every group's and every attribute's number of entries kept, and takes the
@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 
 from kgbias.errors import DataError, UsageError
 from kgbias.evidence.probe_plan import DEFAULT_PROBES
-from kgbias.evidence.recorded_groups import find_recorded_groups, recorded_group_names
-from kgbias.evidence.stereotype_kinds import KINDS, THING, TRAIT, stereotype_kind
-from kgbias.evidence.stereotype_tables import Stereotype, word_stereotype
 from kgbias.graph.types import Group
 from kgbias.ids import content_id, normalise
 from kgbias.io.columns import Shown, columns_of
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
+from kgbias.methods.known.groups import find_recorded_groups, recorded_group_names
+from kgbias.methods.known.kinds import KINDS, THING, TRAIT, stereotype_kind
+from kgbias.methods.known.tables import Stereotype, word_stereotype
 from kgbias.models.score.base import Array
 from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.stats.estimate import Estimate

@@ -95,5 +95,5 @@ def _corrections() -> Mapping[str, str]:
 
 
 def _read_shipped(name: str) -> list[dict[str, str]]:
-    text = (files("kgbias.evidence") / "recorded" / name).read_text(encoding="utf-8")
+    text = (files("kgbias.methods.known") / "recorded" / name).read_text(encoding="utf-8")
     return list(csv.DictReader(text.splitlines()))
