@@ -19,7 +19,7 @@ from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.models.base import Request
 from kgbias.models.budget import Budget
 from tests.scripted_model import ScriptedModel
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 
 ELSEWHERE = Holder("far", 7, "another machine", "12", "theirs")
 
@@ -100,6 +100,13 @@ def test_one_of_many_gets_what_a_dead_one_left(store: Store) -> None:
 
 def test_whose_lease_was_taken_stops(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "RENEW_SECONDS", 0.01)
+    renewing, found_out = leases.OwnLease._renew, threading.Event()
+
+    def renew(own_lease: leases.OwnLease) -> None:
+        renewing(own_lease)
+        found_out.set()
+
+    monkeypatch.setattr(leases.OwnLease, "_renew", renew)
     config = configure("smollm2", group=["Bakers", "Cooks"], samples=2, iterations=1)
 
     def reply(request: Request) -> str:
@@ -107,7 +114,7 @@ def test_whose_lease_was_taken_stops(store: Store, monkeypatch: pytest.MonkeyPat
         seen = lease.holder()
         if seen != ELSEWHERE:
             assert lease.take(ELSEWHERE, seen)
-            threading.Event().wait(0.5)  # renewals have found out by then
+            assert found_out.wait(DEADLINE_SECONDS)
         return " are kind."
 
     with pytest.raises(RunConflict, match="process 7 on far has taken over run"):

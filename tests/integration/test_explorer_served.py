@@ -201,7 +201,7 @@ def test_a_crawl_is_watched_while_it_runs(chromium: Any, tmp_path: Path) -> None
     def answers(body: dict[str, Any], _: int) -> str:
         if "smart" in body["prompt"]:  # an example: the first round has been read
             expanding.set()
-            on.wait(60)
+            on.wait(waiting.DEADLINE_SECONDS)
         return f"smart and {body['seed'] % 97}"
 
     with FaultServer(answers) as model:
@@ -231,7 +231,7 @@ def test_a_crawl_is_watched_while_it_runs(chromium: Any, tmp_path: Path) -> None
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
-        assert expanding.wait(60)
+        assert expanding.wait(waiting.DEADLINE_SECONDS)
         with serving(url, "watched") as address, opened(chromium, address) as page:
             page.click('[data-tab="group"]')
             page.wait_for_selector("#live:has-text('watched is running')")
@@ -239,7 +239,7 @@ def test_a_crawl_is_watched_while_it_runs(chromium: Any, tmp_path: Path) -> None
             page.evaluate("kgbias.set({ row: 0 })")  # somebody reads: the page waits
             page.wait_for_selector("#details h4:has-text('Answered')")
             on.set()
-            assert crawl.wait(60) == 0
+            assert crawl.wait(waiting.DEADLINE_SECONDS) == 0
             page.wait_for_selector("#live button:has-text('Show them now')")
             assert page.evaluate("kgbias.about.rows") == few
             read = page.inner_text("#details-title")

@@ -111,7 +111,7 @@ def test_a_killed_browser_and_a_lost_connection_lose_nothing(chromium: Any, url:
         page.keyboard.press("3")
         page.wait_for_selector("#told:not(:empty)")
         assert "Not saved yet" in page.text_content("#told")
-        page.wait_for_selector('html[data-ready="2"]', state="attached", timeout=20_000)
+        page.wait_for_selector('html[data-ready="2"]', state="attached")
         assert lost["n"] == 3 and page.text_content("#told") == ""
         page.context.close()
     with open_store(url) as store:

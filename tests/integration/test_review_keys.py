@@ -11,7 +11,7 @@ import pytest
 
 import kgbias
 from tests.unit.test_review import run, said, study  # noqa: F401
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.integration
 
@@ -69,7 +69,7 @@ def test_keys_in_a_terminal(run: kgbias.Run) -> None:  # noqa: F811
     see("no statement found")
     press("rq")  # there is nothing to restore as read
     see("run mine: 2 restored, 2 rejected; kgbias measure mine")
-    assert process.wait(30) == 0
+    assert process.wait(DEADLINE_SECONDS) == 0
     os.close(ours)
     assert said(run) == [("Men", "This weather", 2)] and said(run, "fear") == []
     verdicts = [d.verdict for d in run.review().history()]

@@ -35,7 +35,7 @@ def test_the_first_error_is_raised_when_the_others_are_done() -> None:
         raise ValueError("first")
 
     def end() -> None:
-        failed.wait(10)
+        failed.wait(DEADLINE_SECONDS)
         done.append("second")
 
     behind.start(fail)
@@ -62,7 +62,7 @@ def test_what_somebody_creates_is_not_claimed_by_another() -> None:
         other.start()
         other.join(0.05)
         assert other.is_alive()  # it waits
-    other.join(10)
+    other.join(DEADLINE_SECONDS)
     assert told == [True, False]
     claim("b")  # looked for before it was made
     claim("e")

@@ -4,7 +4,6 @@ import asyncio
 import json
 import re
 import socket
-import time
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -32,7 +31,7 @@ from kgbias.measure.semantic_search import statement_texts
 from kgbias.models.gguf import cache_folder
 from tests.hostile import HOSTILE_TEXTS
 from tests.report_data import measured_run
-from tests.waiting import DEADLINE_SECONDS
+from tests.waiting import DEADLINE_SECONDS, wait_until
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("</script>", "religion"))
 TOKEN = "0123456789abcdef"
@@ -331,10 +330,8 @@ def test_a_store_that_does_not_answer(view: server.ServedPage) -> None:
 def listening(
     view: server.ServedPage, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[tuple[str, int]]:
-    """The address of a server that shows the view; it may have 20 connections, and waits a fifth of
-    a second for a request."""
+    """The address of a server that shows the view; it may have 20 connections."""
     monkeypatch.setattr(server, "_MAX_CONNECTIONS", 20)
-    monkeypatch.setattr(server, "_MAX_HEAD_SECONDS", 0.2)
     with server.ExplorerServer(port=0) as running:
         running._app.show_page(view)
         yield ("127.0.0.1", urlsplit(running.url).port or 0)
@@ -358,16 +355,33 @@ def test_idle_connections_shut_nobody_out(listening: tuple[str, int]) -> None:
             one.close()
 
 
-def test_a_connection_has_a_time_for_its_request(listening: tuple[str, int]) -> None:
+def test_a_connection_has_a_time_for_its_request(
+    listening: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(server, "_MAX_HEAD_SECONDS", 0.2)
     for begun in (b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"):
         with socket.create_connection(listening, timeout=DEADLINE_SECONDS) as held:
             held.sendall(begun)
             assert held.recv(1000) == b""
+
+
+def test_one_that_asks_keeps_its_connection(
+    listening: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server looks after each request, instead of every ten seconds."""
+    looks: list[Callable[[], object]] = []
+
+    def keep_look(connections: Any, connection: Any) -> None:
+        loop = asyncio.get_running_loop()
+        looks.append(lambda: loop.call_soon_threadsafe(connections._close_if_idle, connection))
+
+    monkeypatch.setattr(server._Connections, "_schedule_check", keep_look)
     client = HTTPConnection(*listening, timeout=DEADLINE_SECONDS)
-    for _ in range(3):  # one that asks keeps its connection
+    for _ in range(3):
         client.request("GET", "/statement/9999")
         assert client.getresponse().read() == b"Not Found" and client.sock is not None
-        time.sleep(0.1)
+        looks.pop()()
+        wait_until(lambda: looks)  # it will look again: the connection is kept
     client.close()
 
 
