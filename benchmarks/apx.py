@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from perplexity import build, scorer_of
+from perplexity import build, make_scorer
 
 from kgbias.models.score.engine import join_trees, pack_trees
 from kgbias.models.score.load import open_scorer
@@ -34,7 +34,7 @@ def main() -> None:
     parser.add_argument("--peak", type=float, default=989e12)
     parser.add_argument("--share", type=float, default=0.4)
     options = parser.parse_args()
-    scorer = open_scorer(options.model) if options.model else scorer_of(*build("small")[:2])
+    scorer = open_scorer(options.model) if options.model else make_scorer(*build("small")[:2])
     names = read_names("globalbias")[:: 400 // options.names][: options.names]
     descriptors = read_descriptors("globalbias")
     sentences = len(TEMPLATES) * len(names) * len(descriptors)

@@ -36,7 +36,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from perplexity import GROUPS, STATEMENTS, parts
+from perplexity import GROUPS, STATEMENTS, split_parts
 
 SHAPES = {"small": (6, 384, 6), "base": (12, 768, 12)}
 BATCH_TEXTS = 16
@@ -205,7 +205,7 @@ def compare(shape: str, groups: int, repeats: int) -> dict[str, Any]:
     from kgbias.methods.benchmarks.stereoset import read_stereoset
     from kgbias.models.score.load import open_scorer
 
-    identities, statements = parts(GROUPS)[:groups], parts(STATEMENTS)
+    identities, statements = split_parts(GROUPS)[:groups], split_parts(STATEMENTS)
     with TemporaryDirectory() as place:
         folder = Path(place)
         build(shape, folder)

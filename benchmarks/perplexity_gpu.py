@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from perplexity import GROUPS, STATEMENTS, parts, read, scorer_of
+from perplexity import GROUPS, STATEMENTS, make_scorer, read_model, split_parts
 
 PEAK_SIZE = {"cuda": 8192, "cpu": 1024}
 DTYPE = {"cuda": torch.bfloat16, "cpu": torch.float32}
@@ -147,15 +147,15 @@ def main() -> None:
     if options.device == "cuda" and not torch.cuda.is_available():
         raise SystemExit("no GPU here: use --device cpu with a small shape to check that it works")
     if options.model:
-        model, tokenizer = read(options.model, DTYPE[options.device])
+        model, tokenizer = read_model(options.model, DTYPE[options.device])
         model = model.to(options.device)
     else:
         model, tokenizer = build(options.layers, options.width, options.device)
-    scorer = scorer_of(model, tokenizer)
-    groups = parts(GROUPS)
+    scorer = make_scorer(model, tokenizer)
+    groups = split_parts(GROUPS)
     statements = [
         f"{statement} on day {n}" if n else statement
-        for statement in parts(STATEMENTS)
+        for statement in split_parts(STATEMENTS)
         for n in range(options.copies)
     ]
     bos = int(tokenizer.bos_token_id)

@@ -17,7 +17,7 @@ from contextlib import closing
 from pathlib import Path
 from random import Random
 
-from graph import generations
+from graph import make_generations
 
 from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.push import push_run
@@ -31,7 +31,7 @@ def import_statements(store: SQLiteStore, name: str, count: int) -> Run:
     """An import of statements with objects that no other run of this benchmark has."""
     groups = tuple(Group(f"Group {n} people", "benchmark") for n in range(400))
     run = store.begin_run(Run(name, ModelInfo("none"), {"seed": name}, groups, kind="import"))
-    store.load_import(run.id, generations(run, make_statements(name, count)))
+    store.load_import(run.id, make_generations(run, make_statements(name, count)))
     store.set_status(run.id, "complete")
     return run
 

@@ -25,7 +25,7 @@ from random import Random
 from typing import Any, cast
 
 import kglite
-from graph import begun
+from graph import begin_run
 
 from kgbias.graph import shape
 from kgbias.graph.cypher import QueryResult, Value
@@ -82,7 +82,7 @@ def make_generations(run: Run, count: int) -> Iterator[Generation]:
 
 def fill_store(store: Store, count: int) -> None:
     """Fill an empty store."""
-    run = begun(store)
+    run = begin_run(store)
     store.load_import(run.id, make_generations(run, count))
     rng = Random(1)
     metrics = [Metric(measure, "benchmark", "1") for measure in shape.DERIVED_MEASURES]

@@ -4,62 +4,21 @@ one for chat models. The rendered text is exactly what the model reads.
 A template is a stranger's file like any other (`kgbias crawl --prompts FOLDER`). It may print, test
 and loop over the values it is given; calls, assignments and all else that could reach out are
 refused before it runs. It is rendered in Jinja's sandbox, in a separate process with little time
-and memory (`kgbias.io.sandbox`). A name without a value is an error, not an empty text.
+and memory (`kgbias.io.template_process`). A name without a value is an error, not an empty text.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal
-
-import jinja2
-from jinja2 import nodes
-from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from kgbias.errors import DataError
 from kgbias.ids import content_id
 from kgbias.io.reading import read_text, read_toml
-from kgbias.io.sandbox import TemplateSandbox, serve
+from kgbias.io.sandbox import TemplateSandbox
 
 PromptForm = Literal["completion", "chat"]
-_ENVIRONMENT = ImmutableSandboxedEnvironment(
-    autoescape=False, keep_trailing_newline=False, undefined=jinja2.StrictUndefined
-)
-_ENVIRONMENT.globals.clear()  # a template has what it is given, the same at each call
-_sandbox = TemplateSandbox("kgbias.io.templates")
-_ALLOWED_NODES = (
-    nodes.Output,
-    nodes.TemplateData,
-    nodes.Name,
-    nodes.Getattr,
-    nodes.Getitem,
-    nodes.Slice,
-    nodes.Const,
-    nodes.Tuple,
-    nodes.List,
-    nodes.If,
-    nodes.CondExpr,
-    nodes.For,
-    nodes.Not,
-    nodes.And,
-    nodes.Or,
-    nodes.Compare,
-    nodes.Operand,
-    nodes.Add,
-    nodes.Sub,
-    nodes.Concat,
-    nodes.Filter,
-    nodes.Test,
-    nodes.Keyword,
-)
-_ALLOWED_FILTERS = frozenset(
-    "capitalize count d default first join last length list lower reverse sort title trim unique "
-    "upper".split()
-)
-_ALLOWED_TESTS = frozenset(
-    "defined eq even ge gt in le lt mapping ne none number odd string true".split()
-)
+_sandbox = TemplateSandbox("kgbias.io.template_process")
 _DEFAULT_VALUES: Mapping[str, Any] = {
     "group": "",
     "predicate": "",
@@ -124,48 +83,6 @@ def render_template(text: str, values: Mapping[str, Any]) -> str:
     return _sandbox.render({"template": text, "values": values}, DataError, "a prompt template")
 
 
-def _answer_question(question: Mapping[str, Any]) -> str:
-    return _compile_template(question["template"]).render(question["values"])
-
-
-@lru_cache(256)
-def _compile_template(text: str) -> jinja2.Template:
-    _check_nodes(_ENVIRONMENT.parse(text))
-    return _ENVIRONMENT.from_string(text)
-
-
-def _check_nodes(node: nodes.Node) -> None:
-    """Raise a TemplateError for anything that a template may not contain."""
-    for child in node.iter_child_nodes():
-        if isinstance(child, nodes.Filter | nodes.Test):
-            allowed = _ALLOWED_FILTERS if isinstance(child, nodes.Filter) else _ALLOWED_TESTS
-            if child.name not in allowed:
-                raise jinja2.TemplateError(
-                    f"line {child.lineno}: it may not use {child.name!r}, only "
-                    f"{', '.join(sorted(allowed))}"
-                )
-        elif not isinstance(child, _ALLOWED_NODES):
-            raise jinja2.TemplateError(
-                f"line {child.lineno}: it may not use {_describe_node(type(child).__name__)}"
-            )
-        _check_nodes(child)
-
-
-def _describe_node(node: str) -> str:
-    """A part of a template, in words."""
-    return {
-        "Call": "calls",
-        "Assign": "`set`",
-        "AssignBlock": "`set`",
-        "Mul": "`*`",
-        "Mod": "`%`",
-        "Pow": "`**`",
-        "Div": "`/`",
-        "FloorDiv": "`//`",
-        "Macro": "macros",
-    }.get(node, node)
-
-
 def read_template(path: Path, values: Mapping[str, Any] | None = None) -> PromptTemplate:
     """The template in a file. `values` are examples of the names it may use besides those of a
     crawl's templates. Raises DataError for a file that is not a template."""
@@ -206,7 +123,3 @@ def read_template(path: Path, values: Mapping[str, Any] | None = None) -> Prompt
 
 
 _TYPE_WORDS = {str: "a text", int: "a whole number", list: "a list of texts", dict: "a table"}
-
-
-if __name__ == "__main__":
-    serve(_answer_question)

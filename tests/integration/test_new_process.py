@@ -68,7 +68,7 @@ def test_the_front_door_is_light(tmp_path: Path) -> None:
         f"import sys, kgbias; s = kgbias.open({str(tmp_path / 'a.db')!r})\n"
         "price = s.crawl('smollm2', category='gender', dry_run=True)\n"
         "print(price.requests, kgbias.queries()[0].name != '')\n"
-        "print([m for m in ('torch', 'pandas', 'networkx', 'rich') if m in sys.modules])"
+        "print([m for m in ('torch', 'pandas', 'networkx', 'rich', 'jinja2') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["708 True", "[]"]  # 60 and 4 times 44 a group

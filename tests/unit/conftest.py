@@ -35,7 +35,7 @@ def light(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> It
     start = subprocess.Popen.__init__
 
     def check_command(self: Any, args: Any, *more: Any, **named: Any) -> None:
-        if sys.executable in str(args) and "kgbias.io.templates" not in args:
+        if sys.executable in str(args) and "kgbias.io.template_process" not in args:
             pytest.fail(f"a unit test started {args}: {INTEGRATION_NOTE}")
         start(self, args, *more, **named)
 
