@@ -21,6 +21,9 @@ def main() -> None:
     except SystemExit as ended:
         if ended.code == _STOPPED:  # which has been said
             os._exit(_STOPPED)
+        import gc
+
+        gc.freeze()  # Python would look through all that lives, several times, for what is unused
         raise
     except KeyboardInterrupt:
         os.write(2, b"kgbias: stopped\n")

@@ -4,7 +4,6 @@ Text from models and strangers' files is made safe for a terminal here, and nowh
 command line.
 """
 
-import gc
 import io
 import json
 import os
@@ -235,7 +234,6 @@ def end_process(code: int) -> NoReturn:
         except (OSError, ValueError):
             with suppress(OSError, ValueError):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-    gc.freeze()  # Python would look through all that lives, four times, for what nobody needs
     sys.exit(code)
 
 

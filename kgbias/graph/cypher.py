@@ -52,7 +52,7 @@ _VALUE_WORDS = frozenset(("NULL", "TRUE", "FALSE", "END"))
 # What a query or subquery can begin with.
 _OPENING_WORDS = frozenset("MATCH OPTIONAL WITH UNWIND RETURN CALL".split())
 _EXPLAIN_WORDS = frozenset(("EXPLAIN", "PROFILE"))
-_KEYWORDS = _OPENING_WORDS | frozenset(
+KEYWORDS = _OPENING_WORDS | frozenset(
     "WHERE ORDER BY SKIP OFFSET LIMIT UNION ALL DISTINCT YIELD AS AND OR XOR NOT IN STARTS ENDS "
     "CONTAINS IS NULL CASE WHEN THEN ELSE END ASC ASCENDING DESC DESCENDING TRUE FALSE EXISTS "
     "COUNT COLLECT ANY NONE SINGLE SHORTEST".split()
@@ -189,16 +189,16 @@ def _check_tokens(tokens: Sequence[Token]) -> None:
             )
         elif word in _WRITE_WORDS:
             raise _refusal(f"{word} does more; a name spelled like it must be in backticks")
-        elif after_value and word not in _KEYWORDS and (word or token.kind in _VALUE_KINDS):
+        elif after_value and word not in KEYWORDS and (word or token.kind in _VALUE_KINDS):
             raise _refusal(f"{token.text} cannot follow {previous.text}")
         elif word == "CALL":
             _check_call(tokens, place + 1)
-        if following.text == "(" and token.kind in ("word", "quoted") and word not in _KEYWORDS:
+        if following.text == "(" and token.kind in ("word", "quoted") and word not in KEYWORDS:
             _check_function(tokens, place)
         after_value = (
             token.kind in _VALUE_KINDS
             or token.text in (")", "]", "}")
-            or (token.kind == "word" and (word not in _KEYWORDS or word in _VALUE_WORDS))
+            or (token.kind == "word" and (word not in KEYWORDS or word in _VALUE_WORDS))
         )
 
 

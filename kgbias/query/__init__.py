@@ -9,12 +9,13 @@ from kgbias.query.library import (
     write_favourites,
     write_result,
 )
-from kgbias.query.vocabulary import unknown_words
+from kgbias.query.vocabulary import find_kinds, unknown_words
 
 __all__ = [
     "FORMATS",
     "NamedQuery",
     "browser_parameters",
+    "find_kinds",
     "load_query",
     "query_names",
     "unknown_words",

@@ -1,12 +1,12 @@
-"""The words of a Cypher query that the graph does not have. An engine takes a misspelt label, edge
-type or property for one without any nodes, and answers with no rows or with nulls; so a query is
-also read against the shape of the graph."""
+"""The words of a Cypher query: those that the graph does not have, and the labels and edge types
+that it can read. An engine takes a misspelt label, edge type or property for one without any nodes,
+and answers with no rows or with nulls; so a query is also read against the shape of the graph."""
 
 import re
 from collections.abc import Iterable, Sequence
 
 from kgbias.errors import nearest
-from kgbias.graph.cypher import Token, tokenise
+from kgbias.graph.cypher import KEYWORDS, Token, tokenise
 from kgbias.graph.shape import EDGES, NODES
 
 _LABELS = {n.label: {p.name for p in n.properties} for n in NODES}
@@ -18,6 +18,7 @@ _TEMPORAL_PROPERTIES = frozenset(
     "year quarter month week day hour minute second epochMillis x y z".split()
 )
 _ALIAS = re.compile(r"\bAS\s+(\w+)", re.IGNORECASE)
+_AGGREGATES = frozenset(("COUNT", "COLLECT", "EXISTS"))  # keywords that are functions too
 
 
 def unknown_words(query: str) -> list[str]:
@@ -28,6 +29,47 @@ def unknown_words(query: str) -> list[str]:
     reader = _QueryReader(query_tokens, set(_ALIAS.findall(query)))
     reader.read()
     return list(dict.fromkeys(reader.lines))
+
+
+def find_kinds(query: str) -> frozenset[str] | None:
+    """All labels and edge types that a query can read; None if it does not say, as `(n)` or `-->`
+    do not. Raises UsageError for a query that cannot be read."""
+    tokens = [t for t in tokenise(query) if t.kind not in ("space", "comment")]
+    texts = [*(t.text for t in tokens), "", ""]
+    kinds = frozenset(text.strip("`") for text in texts) & (_LABELS.keys() | _TYPES.keys())
+    # Negated labels, wildcards, and procedures, which read what no label names.
+    if not kinds or {"!", "%", "CALL"} & {text.upper() for text in texts}:
+        return None
+    enclosing = _enclosing_brackets(tokens)
+    for place, text in enumerate(texts[:-2]):
+        before = texts[place - 1] if place else ""
+        if text == "-" and texts[place + 1] == "-":
+            return None
+        if text == "[" and before == "-":
+            inside = (t for t, bracket in zip(texts, enclosing, strict=False) if bracket == place)
+            if ":" not in inside:
+                return None
+        if text == "(" and _is_any_node(tokens, texts, place) and before not in ("-", ">"):
+            ends = (
+                n
+                for n in range(place + 1, len(tokens))
+                if texts[n] == ")" and enclosing[n] == enclosing[place]
+            )
+            # Beside an edge, whose type says what is at its ends.
+            if texts[next(ends, -2) + 1] not in ("-", "<"):
+                return None
+    return kinds
+
+
+def _is_any_node(tokens: Sequence[Token], texts: Sequence[str], place: int) -> bool:
+    """Whether a node without a label may begin here, and not the arguments of a function."""
+    before = tokens[place - 1] if place else Token("", "")
+    word = before.text.upper() if before.kind in ("word", "quoted") else ""
+    if word and (word not in KEYWORDS or word in _AGGREGATES):
+        return False
+    has_variable = tokens[place + 1 : place + 2] and tokens[place + 1].kind in ("word", "quoted")
+    following = texts[place + 2] if has_variable else texts[place + 1]
+    return following in (")", "{") or following.upper() == "WHERE"
 
 
 class _QueryReader:

@@ -782,9 +782,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             text: the query.
             parameters: the values of the parameters that it names.
         """
-        from kgbias.query import unknown_words
+        from kgbias.query import find_kinds, unknown_words
 
-        result = self._context.graph.query(text, parameters)
+        result = self._context.graph.query(text, parameters, names=find_kinds(text))
         for line in unknown_words(text):
             self._context.remark(line)
         return Rows(result.records(), columns=result.columns)

@@ -4,8 +4,10 @@ Each test runs a script in a process of its own: the engine may not be loaded be
 """
 
 import os
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -119,6 +121,23 @@ for n in range(5):
     assert ask()[-1] == ask(by=view_cache.ViewCache())[-1] == f"song 7{n}"
 """
     script(filled, tmp_path, code)
+
+
+def test_a_line_says_what_the_first_query_of_a_large_file_waits_for(
+    filled: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "cache"))
+    filled.close()
+    with closing(sqlite3.connect(filled.url)) as connection, connection:
+        connection.execute("INSERT INTO vector VALUES ('e', 'p', 'o', zeroblob(1 << 25))")
+    lines: list[str] = []
+    with SQLiteStore(filled.url, notify=lines.append) as store:
+        for _ in range(2):
+            assert store.query("MATCH (o:Object) RETURN count(o)").rows == [(3,)]
+    assert lines == [
+        f"the query waits for the graph of {filled.url} to be read; it is kept for the next ones "
+        "until the store changes"
+    ]
 
 
 def test_a_view_that_comes_late_does_not_take_the_place_of_a_newer_one(

@@ -3,7 +3,8 @@
 import pytest
 
 from kgbias.errors import nearest, no_such
-from kgbias.query import load_query, query_names, unknown_words
+from kgbias.graph.shape import with_end_labels
+from kgbias.query import find_kinds, load_query, query_names, unknown_words
 
 
 @pytest.mark.parametrize(
@@ -45,6 +46,46 @@ def test_the_library_uses_only_words_that_graphs_have() -> None:
     assert {name: unknown_words(load_query(name).text) for name in query_names()} == {
         name: [] for name in query_names()
     }
+
+
+@pytest.mark.parametrize(
+    ("query", "kinds"),
+    [
+        ("MATCH (g:SocialGroup) RETURN count(g)", {"SocialGroup"}),
+        ("MATCH (g:`SocialGroup` {name: toLower('x')}) RETURN g", {"SocialGroup"}),
+        ("MATCH (g)<-[e:SUBJECT]-({text: 'x'}) RETURN g, COUNT(e)", {"SUBJECT"}),
+        ("MATCH p = shortestPath((a:Object)-[:OBJECT*..4]-(b)) RETURN p", {"Object", "OBJECT"}),
+        ("MATCH (r:Run) WHERE EXISTS { (r)<-[:IN]-() } RETURN r", {"Run", "IN"}),
+        ("MATCH (o:Object) RETURN [(o)<-[:OBJECT]-(t) | t.id]", {"Object", "OBJECT"}),
+        # What follows may match anything.
+        ("MATCH (n) RETURN count(n)", None),
+        ("MATCH (n) WHERE n:Run RETURN n", None),
+        ("MATCH (n WHERE n:Run) RETURN n", None),
+        ("MATCH (r:Run), (n {name: 'x'}) RETURN n", None),
+        ("MATCH (r:Run {seconds: abs(2) - 1}), ({name: r.name}) RETURN r", None),
+        ("MATCH (n {name: abs(2) - 1}) RETURN n:Run", None),
+        ("MATCH (r:Run) WITH count(r) AS n MATCH (r) RETURN r", None),
+        ("MATCH (r:Run) RETURN r UNION MATCH (r) RETURN r", None),
+        ("MATCH (r:Run)-->(n) RETURN n", None),
+        ("MATCH (r:Run)<--(n) RETURN n", None),
+        ("MATCH (r:Run)-[e]->(n) RETURN n", None),
+        ("MATCH (r:Run)-[*..2]-(n) RETURN n", None),
+        ("MATCH (n:!Run) RETURN n", None),
+        ("MATCH (n:%) RETURN n:Run", None),
+        ("CALL db.labels() YIELD label MATCH (r:Run) RETURN label", None),
+        ("MATCH (n:Nothing) RETURN n", None),
+        ("RETURN 1", None),
+    ],
+)
+def test_what_a_query_can_read(query: str, kinds: set[str] | None) -> None:
+    assert find_kinds(query) == kinds
+
+
+def test_all_that_the_library_reads_is_found() -> None:
+    for name in query_names():
+        query = load_query(name)
+        kinds = find_kinds(query.text)
+        assert kinds is None or with_end_labels(kinds) >= with_end_labels(query.kinds), name
 
 
 def test_the_line_for_a_name_that_is_not_there() -> None:

@@ -29,7 +29,7 @@ class SQLiteStore(SQLiteMaintenance, SQLiteFindings, SQLiteProbes):
         self, path: str, *, create: bool = True, notify: Callable[[str], None] | None = None
     ) -> None:
         super().__init__(path, create=create, notify=notify)
-        self._view = CypherView(path)
+        self._view = CypherView(path, self._notify)
 
     def query(
         self,

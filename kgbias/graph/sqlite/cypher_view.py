@@ -9,7 +9,7 @@ import os
 import pickle
 import subprocess
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from importlib.util import find_spec
 
 from kgbias.errors import KgbiasError, MissingExtra, StoreError, UsageError
@@ -19,10 +19,11 @@ from kgbias.io.wording import how
 
 
 class CypherView:
-    """A store's file as the embedded Cypher engine sees it."""
+    """A store's file as the embedded Cypher engine sees it. `notify` is called with a line of text
+    while the engine makes a view that takes long."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, notify: Callable[[str], None]) -> None:
+        self._path, self._notify = path, notify
         self._engine: subprocess.Popen[bytes] | None = None  # the first query starts it
         self._lifeline: int | None = None  # a pipe that keeps it alive: it closes when we die
 
@@ -76,7 +77,9 @@ class CypherView:
             pickle.dump(question, engine.stdin)
             engine.stdin.flush()
             # Both ends are our own processes: nothing of a stranger's is unpickled.
-            reply: QueryResult | KgbiasError = pickle.load(engine.stdout)
+            while isinstance(message := pickle.load(engine.stdout), str):
+                self._notify(message)
+            reply: QueryResult | KgbiasError = message
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
             error_output = engine.stderr.read().decode(errors="replace").strip()
             self.close()

@@ -84,23 +84,27 @@ def _bound_memory() -> None:
 
 
 def main() -> None:
-    """Answer each pickled question from stdin with the pickled rows, or the error, on stdout."""
+    """Answer each pickled question from stdin with the pickled rows, or the error, on stdout. A
+    text before these says what takes long."""
     _end_with_parent(int(sys.argv[1]))
     _bound_memory()
     # If the engine stops, the last line of stderr is taken for the reason.
     kglite.set_query_warning_policy("silent")
-    views = ViewCache()
+    views = ViewCache(_reply)
     while True:
         try:
             question = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
         try:
-            reply: QueryResult | KgbiasError = answer_query(views, **question)
+            _reply(answer_query(views, **question))
         except KgbiasError as error:
-            reply = error
-        pickle.dump(reply, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+            _reply(error)
+
+
+def _reply(message: QueryResult | KgbiasError | str) -> None:
+    pickle.dump(message, sys.stdout.buffer)
+    sys.stdout.buffer.flush()
 
 
 if __name__ == "__main__":

@@ -11,7 +11,8 @@ its log, which reveal writes by other programs. Large views are saved in the cac
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
 from typing import Any
 
 import kglite
@@ -26,14 +27,17 @@ from kgbias.graph.sqlite.database import Database, file_stamp
 _MAX_VIEWS = 2  # views that a process keeps
 _MAX_CACHE_BYTES = 4 << 30  # bytes of all saved views
 _MIN_SAVED_SIZE = 20_000  # nodes and edges; a smaller view is made as fast as it is read
+_NOTED_FILE_BYTES = 32 << 20  # bytes of a file whose view takes seconds to make
 _ALL_NAMES = frozenset({n.label for n in shape.NODES} | {e.type for e in shape.EDGES})
 _ViewKey = tuple[str, str, frozenset[str]]
 
 
 class ViewCache:
-    """The views that this process keeps."""
+    """The views that this process keeps. `notify` is called with a line before one is made that
+    takes long."""
 
-    def __init__(self) -> None:
+    def __init__(self, notify: Callable[[str], None] = lambda _: None) -> None:
+        self._notify = notify
         self._graphs: OrderedDict[_ViewKey, Any] = OrderedDict()
 
     def view(self, url: str, element_names: Collection[str] | None) -> Any:
@@ -53,7 +57,14 @@ class ViewCache:
                         self._graphs.move_to_end(key)
                         return self._graphs[key]
                 key = (path, state, wanted_names)
-                graph = _load_view(key) or _build_view(database, key)
+                graph = _load_view(key)
+                if graph is None:
+                    if Path(path).stat().st_size >= _NOTED_FILE_BYTES:
+                        self._notify(
+                            f"the query waits for the graph of {url} to be read; it is kept for "
+                            "the next ones until the store changes"
+                        )
+                    graph = _build_view(database, key)
         for stale_key in [k for k in self._graphs if k[0] == path and k[1] != state]:
             del self._graphs[stale_key]
         self._graphs[key] = graph
