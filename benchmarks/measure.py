@@ -28,7 +28,7 @@ from typing import Any
 import psutil
 
 import kgbias
-from kgbias.parallel.ray_cluster import join_ray
+from kgbias.backends.ray.cluster import join_ray
 
 GROUPS = "Women,Men,Bakers,Muslims,Dutch people,Nurses,Black people,Teenagers,Poor people".split(
     ","

@@ -1,5 +1,5 @@
 """Work spread over workers behind one interface: this process, processes of this machine (`local`),
-or actors of a Ray cluster (`ray_cluster`), which a separate process joins (`ray_process`).
+or what backends add (`executors`), such as a Ray cluster.
 
 Whoever knows the work says what is done with a piece (`Work`), and cuts it into pieces in a way
 that does not depend on who does them; one worker does a whole piece. So the results are the same,
@@ -10,7 +10,7 @@ that is lost leaves its pieces to others or, at worst, to the next call.
 Workers live as long as their executor and open the work that they are handed, so a model is loaded
 once, whatever it is asked. A worker that opens another version than the one asked for does nothing.
 
-Held by tests/integration/test_measure_processes.py and test_ray_lost.py.
+Held by tests/integration/test_measure_processes.py and, of Ray, tests/backends/ray/integration.
 """
 
 from collections.abc import Iterator
@@ -18,23 +18,22 @@ from contextlib import closing, contextmanager
 
 from kgbias.errors import UsageError
 from kgbias.io.progress import Progress, SilentProgress
+from kgbias.parallel.executors import EXECUTORS
 from kgbias.parallel.work import LOCAL_EXECUTOR as LOCAL_EXECUTOR
 from kgbias.parallel.work import Executor as Executor
 from kgbias.parallel.work import Work as Work
 
-_RAY_SCHEME = "ray"
-
 
 def check_executor(spec: str, processes: int | None = None) -> None:
     """Raise UsageError for an unknown executor, or a number of processes that it cannot have (None:
-    its own number); does not try to reach it."""
+    its own number), PluginError for one that cannot be used; does not try to reach it."""
     kind, slashes, address = spec.partition("://")
-    if spec != LOCAL_EXECUTOR and not (kind == _RAY_SCHEME and bool(slashes) == bool(address)):
-        raise UsageError(
-            f"no `executor` {spec!r}; choose from {LOCAL_EXECUTOR}, ray (a new Ray on this "
-            f"machine) and "
-            "ray://ADDRESS (a cluster that this machine belongs to: auto, or HOST:PORT of its head)"
-        )
+    if spec != LOCAL_EXECUTOR:
+        if kind not in EXECUTORS or bool(slashes) != bool(address):
+            kinds = EXECUTORS.usable_entries().values()
+            spellings = ", ".join([LOCAL_EXECUTOR, *(kind.spelling for kind in kinds)])
+            raise UsageError(f"no `executor` {spec!r}; choose from {spellings}")
+        EXECUTORS[kind]
     if processes is not None and processes < 1:
         raise UsageError("`processes` must be at least 1")
     if processes is not None and spec != LOCAL_EXECUTOR:
@@ -50,8 +49,9 @@ def open_executor(
 
     Raises:
         UsageError: an unknown executor.
-        MissingExtra: Ray is not installed.
-        ModelError: the cluster cannot be reached.
+        PluginError: one that cannot be used.
+        MissingExtra: its packages are not installed.
+        ModelError: it cannot be reached.
     """
     check_executor(spec, processes)
     if spec == LOCAL_EXECUTOR:
@@ -63,7 +63,7 @@ def open_executor(
         with closing(LocalExecutor(processes)) as local:
             yield local
         return
-    from kgbias.parallel.ray_process import open_ray
-
-    with open_ray(spec.partition("://")[2], progress or SilentProgress()) as cluster:
-        yield cluster
+    kind, _, address = spec.partition("://")
+    open_kind = EXECUTORS.import_part(kind, EXECUTORS[kind].opener)
+    with open_kind(address, progress or SilentProgress()) as executor:
+        yield executor

@@ -109,6 +109,7 @@ def plugins() -> Rows[Plugin]:
     from kgbias.evidence.added_columns import STATEMENT_COLUMNS
     from kgbias.export import FORMATS
     from kgbias.ingest import IMPORT_FORMATS
+    from kgbias.parallel.executors import EXECUTORS
     from kgbias.report.parts import REPORT_PARTS
     from kgbias.study.kinds import RUN_KINDS
     from kgbias.study.steps import STEPS
@@ -122,6 +123,7 @@ def plugins() -> Rows[Plugin]:
         crawl_packs(),
         REPORT_PARTS,
         STATEMENT_COLUMNS,
+        EXECUTORS,
         CALIBRATION_ROWS,
         RUN_KINDS,
         STEPS,

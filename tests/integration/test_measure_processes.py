@@ -19,7 +19,7 @@ from kgbias.methods import associations
 from kgbias.parallel import local
 from kgbias.parallel.local import LocalExecutor
 from tests.conftest import require_modules, sweep_params
-from tests.integration.test_parallel import Still, everything
+from tests.spread import Still, everything
 
 pytestmark = pytest.mark.integration
 require_modules("torch")

@@ -20,11 +20,10 @@ from typing import Any
 import psutil
 import pytest
 
+from kgbias.backends.ray.process import RayProcess
 from kgbias.errors import ModelError
 from kgbias.parallel import open_executor
-from kgbias.parallel.ray_process import RayProcess
-from tests.conftest import require_modules
-from tests.integration.test_ray import (  # noqa: F401
+from tests.backends.ray.integration.test_ray import (  # noqa: F401
     SAID,
     Meanwhile,
     measured,
@@ -33,6 +32,7 @@ from tests.integration.test_ray import (  # noqa: F401
     stored,
     twins,
 )
+from tests.conftest import require_modules
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -125,7 +125,7 @@ def done_until_lost(executor: str, what: str, among: Callable[[], list[psutil.Pr
     [
         ("gcs_server", "Ray is lost (no answer from its head at 127.0.0.1:"),
         (
-            "kgbias.parallel.ray_process",
+            "kgbias.backends.ray.process",
             "the process that had joined Ray ended (killed by signal 9): ",
         ),
     ],

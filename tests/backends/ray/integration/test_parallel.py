@@ -11,6 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 import kgbias
+from kgbias.backends.ray import cluster as ray_cluster
+from kgbias.backends.ray.cluster import RayWorker, join_ray, pack_work
 from kgbias.cli import cli
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -23,17 +25,16 @@ from kgbias.methods.associations.family import associate
 from kgbias.methods.associations.sets import AssociationTest, WordSet
 from kgbias.models.embed import Span
 from kgbias.models.score.distributed import DistributedScorer
-from kgbias.parallel import check_executor, ray_cluster
-from kgbias.parallel.ray_cluster import RayWorker, join_ray, pack_work
+from kgbias.parallel import check_executor
 from kgbias.probe.items import score_items
 from kgbias.probe.names import NameSentences, probe_apx
-from kgbias.probe.result import ProbeProgress, ProbeUsage
 from kgbias.probe.run_probes import probe_run
 from kgbias.probe.set_probes import probe_sets
 from kgbias.probe.sets import Descriptor
 from tests import tiny
 from tests.conftest import require_modules
 from tests.methods.benchmarks.test_board import Model, files, models  # noqa: F401
+from tests.spread import Still, everything
 from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
 
 pytestmark = pytest.mark.integration
@@ -135,19 +136,6 @@ def twin(probed_store: SQLiteStore, tmp_path: Path) -> Iterator[SQLiteStore]:  #
     store = SQLiteStore(path)
     yield store
     store.close()
-
-
-class Still(ProbeProgress):
-    """No two calls take as long."""
-
-    def usage(self, tokens: int) -> ProbeUsage:
-        return ProbeUsage(tokens, 0.0)
-
-
-def everything(store: SQLiteStore) -> list[str]:
-    """All rows of a store, in whichever order they were written, but for the token that changes
-    with each write."""
-    return sorted(row for row in store._db.iterdump() if not row.startswith('INSERT INTO "state"'))
 
 
 def test_the_graph_is_the_same_in_any_order(

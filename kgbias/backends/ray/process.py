@@ -19,10 +19,10 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from typing import Any
 
+from kgbias.backends.ray.cluster import MAX_CONNECT_SECONDS, PieceFailure, join_ray, open_cluster
 from kgbias.errors import MissingExtra, ModelError
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.sandbox import start_python
-from kgbias.parallel.ray_cluster import MAX_CONNECT_SECONDS, PieceFailure, join_ray, open_cluster
 from kgbias.parallel.work import Executor, P, R, Work
 
 _POLL_SECONDS = 5.0  # seconds of silence before checking that the cluster is still there
@@ -52,7 +52,7 @@ def open_ray(address: str, progress: Progress) -> Iterator[Executor]:
 
 
 class RayProcess:
-    """A cluster (`kgbias.parallel.ray_cluster`) that another process joins when there is work."""
+    """A cluster (`kgbias.backends.ray.cluster`) that another process joins when there is work."""
 
     def __init__(self, address: str, progress: Progress) -> None:
         self._address, self._progress = address, progress

@@ -13,15 +13,16 @@ import psutil
 import pytest
 
 import kgbias
+from kgbias.backends.ray.cluster import join_ray
 from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.io.progress import SilentProgress
 from kgbias.methods import associations
 from kgbias.methods.associations.distributed_model import DistributedEncoder
 from kgbias.parallel import open_executor
-from kgbias.parallel.ray_cluster import join_ray
+from tests.backends.ray.integration.test_parallel import CALLED, WORDS
 from tests.conftest import require_modules
-from tests.integration.test_parallel import CALLED, WORDS, Still, everything
+from tests.spread import Still, everything
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -177,7 +178,7 @@ def test_associations_are_the_same_where_a_worker_is_killed(
 def test_pieces_that_fail_or_end_their_workers_do_not_lose_the_others(
     ray: Any, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr("kgbias.parallel.ray_cluster._MAX_WORKER_DEATHS", 0)
+    monkeypatch.setattr("kgbias.backends.ray.cluster._MAX_WORKER_DEATHS", 0)
     work: Any = partial(eval)
     work.version, work.device, work.threads, work.open = "v", "cpu", 1, partial(str, "v")
     pieces = ["0", "1 / 0", "__import__('os')._exit(1)", "3", "4", "5"]
