@@ -13,6 +13,7 @@ import signal
 import sys
 import threading
 import traceback
+from pathlib import Path
 from typing import NoReturn
 
 import click
@@ -144,9 +145,19 @@ def _describe_os_error(error: OSError) -> str:
             f"{reason}: the system allows no more processes (ulimit -u): allow more, or close "
             "programs"
         )
+    if error.errno == errno.ENOENT and not _has_folder():
+        return "the folder that you are in was removed: change to another"
     if error.errno in _OUTPUT_ERRORS:
         return f"cannot write the output: {reason}"
     return f"the system says: {reason}"
+
+
+def _has_folder() -> bool:
+    try:
+        Path.cwd()
+    except FileNotFoundError:
+        return False
+    return True
 
 
 _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # of writing alone

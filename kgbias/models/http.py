@@ -34,6 +34,7 @@ from collections.abc import (
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import cache
 from hashlib import sha256
@@ -151,14 +152,27 @@ def reason(error: BaseException) -> str:
     """What an error says, with advice where the cause is known; in words of our own where a client
     gives none, as for a server that hangs up."""
     text = str(error) or _WORDLESS.get(type(error).__name__, type(error).__name__)
-    advice = next((advice for code, advice in _TLS_ADVICE.items() if code in text), "")
-    return text + advice
+    text = next((words for theirs, words in _PLAIN_WORDS.items() if theirs in text), text)
+    advice = next((advice for part, advice in _CONNECTION_ADVICE.items() if part in text), "")
+    return text + advice.format(now=datetime.now(UTC))
 
 
-_TLS_ADVICE = {
-    "CERTIFICATE_VERIFY_FAILED": "; if you trust it, name the file of its certificate in "
-    "SSL_CERT_FILE",
+# What a client says that may not be so: of a server that speaks another protocol, it says that
+# nothing came.
+_PLAIN_WORDS = {
+    "without sending a response": _WORDLESS["ReadError"],
+    "Receive buffer too long": "the head of its answer is too long",
+}
+_TRUST_ADVICE = "; if you trust it, name the file of its certificate in SSL_CERT_FILE"
+_CLOCK_ADVICE = "; by the clock of this machine it is {now:%Y-%m-%d %H:%M} UTC"
+_CONNECTION_ADVICE = {
+    "certificate has expired": _CLOCK_ADVICE,
+    "certificate is not yet valid": _CLOCK_ADVICE,
+    "self-signed certificate": _TRUST_ADVICE,
+    "unable to get local issuer": _TRUST_ADVICE,
     "WRONG_VERSION_NUMBER": "; what answers there speaks no TLS: http:// instead of https://?",
+    "illegal request line": "; what answers there speaks no HTTP",
+    "illegal status line": "; what answers there speaks no HTTP",
 }
 
 
@@ -766,6 +780,9 @@ def describe_body(body: bytes, secrets: Secrets) -> str:
         return "it is empty"
     if head.count("\ufffd") > len(head) * _MAX_UNREADABLE_SHARE:
         return "bytes that are no text"
+    if _PAGE_START.match(head):  # whose forms may hold tokens
+        title = secrets.clean_line(_read_page(head), _SHOWN_BODY_CHARACTERS)
+        return title if title == _A_PAGE else f"{_A_PAGE}, {title!r}"
     return repr(secrets.clean_line(head, _SHOWN_BODY_CHARACTERS))
 
 
@@ -867,6 +884,7 @@ _MESSAGE_FIELDS = (
     *("error", "message", "detail", "details", "errors", "msg", "title", "description"),
     *("errormessage", "errormsg", "statusmsg", "faultstring", "reason", "fault", "baseresp"),
 )
+_A_PAGE = "a web page"
 _PAGE_START = re.compile(r"\s*<(?:!doctype|html|head|body)\b", re.IGNORECASE)
 _XML_START = re.compile(r"\s*<(?:\?xml\b|\w*(?:error|fault|response|exception)\b)", re.IGNORECASE)
 # What says something in a page or in XML, by its tag, the first that says something first.
@@ -941,7 +959,7 @@ def _read_page(page: str) -> str:
         content_text = " ".join(unescape(content).split())
         if content_text.lower() not in ("", "error"):
             texts.setdefault(tag.lower(), content_text)
-    return next((texts[tag] for tag in _TELLING_TAGS if tag in texts), "a web page")
+    return next((texts[tag] for tag in _TELLING_TAGS if tag in texts), _A_PAGE)
 
 
 def _first_value(text: str) -> Any:

@@ -5,6 +5,7 @@ import gc
 import gzip
 import json
 import os
+import re
 import resource
 import socket
 import threading
@@ -34,6 +35,7 @@ from kgbias.models.http import (
     describe_body,
     describe_proxy,
     read_secrets,
+    reason,
     server_url,
     show_urls,
     shown_url,
@@ -259,7 +261,9 @@ def read_request(connection: socket.socket) -> None:
         (_HEAD + b"transfer-encoding: chunked\r\n\r\n2\r\n{}\r\n", "incomplete chunked read"),
         (_HEAD + b"content-length: 2\r\ncontent-length: 3\r\n\r\n{}", "conflicting"),
         (_HEAD + b"content-encoding: gzip\r\ncontent-length: 2\r\n\r\n{}", "is compressed"),
-        (b'{"choices": []}\r\n\r\n', "illegal"),
+        (b'{"choices": []}\r\n\r\n', "illegal.*speaks no HTTP"),
+        (b"SSH-2.0-OpenSSH_9.6\r\n", "ended before an answer came$"),
+        (_HEAD + b"x: " + b"y" * 200_000, "the head of its answer is too long"),
     ],
 )
 def test_a_server_that_breaks_off_was_reached(sent: bytes, said: str) -> None:
@@ -357,6 +361,8 @@ def test_what_is_no_text_is_not_shown() -> None:
     secrets = Secrets("a-secret-key")
     assert describe_body(gzip.compress(b"{}" * 999), secrets) == "bytes that are no text"
     assert describe_body(b"", secrets) == "it is empty"
+    page = b"<!DOCTYPE html><title>Sign in</title><input name=csrf value=9f8e7d>"
+    assert describe_body(page, secrets) == "a web page, 'Sign in'"
     assert describe_body("Zugriff für a-secret-key".encode("cp1252"), secrets) == (
         "'Zugriff f\ufffdr [key]'"
     )
@@ -401,6 +407,35 @@ def test_what_the_file_system_lacks_is_said(code: str, said: str) -> None:
     error.sqlite_errorname = code
     with pytest.raises(StoreError, match=f"disk I/O error.*{said}"), translate_errors("k.db"):
         raise error
+
+
+@pytest.mark.parametrize(
+    ("said", "advice"),
+    [
+        ("certificate has expired", r"; by the clock of this machine it is \d{4}-"),
+        ("certificate is not yet valid", r"; by the clock of this machine it is \d{4}-"),
+        ("self-signed certificate", "; if you trust it, name the file"),
+        ("Hostname mismatch, certificate is not valid for 'h'", "$"),
+    ],
+)
+def test_advice_on_a_certificate_is_given_where_it_helps(said: str, advice: str) -> None:
+    text = f"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {said}"
+    assert re.match(re.escape(text) + advice, reason(OSError(text)))
+
+
+def test_a_folder_that_was_removed_under_the_command_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "gone").mkdir()
+    os.chdir("gone")
+    (tmp_path / "gone").rmdir()
+    monkeypatch.setattr("sys.argv", ["kgbias", "runs"])
+    with pytest.raises(SystemExit):
+        cli.main()
+    assert capsys.readouterr().err == (
+        "kgbias: the folder that you are in was removed: change to another\n"
+    )
 
 
 def test_what_the_system_says_of_a_disk_is_in_the_line(tmp_path: Path) -> None:
