@@ -32,6 +32,7 @@ from typing import NamedTuple
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "kgbias"
 MAX_SMALL_LINES = 60  # lines
+MIN_SENTENCE_WORDS = 5  # words
 IRREGULAR_PARTICIPLES = frozenset(
     "beaten been begun bent blown borne born bought bound bred broken brought built burnt caught"
     " chosen dealt done drawn driven eaten fallen fed felt flown forbidden forgotten found fought"
@@ -317,6 +318,38 @@ def name_figures() -> dict[str, object]:
     return result
 
 
+def asserts_wording(function: ast.AST) -> bool:
+    """Whether a test holds a text of five or more words: in an assertion, or by `match`."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Assert) and _has_sentence(node.test):
+            return True
+        if isinstance(node, ast.keyword) and node.arg == "match" and _has_sentence(node.value):
+            return True
+    return False
+
+
+def _has_sentence(expression: ast.AST) -> bool:
+    return any(
+        isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and len(node.value.split()) >= MIN_SENTENCE_WORDS
+        for node in ast.walk(expression)
+    )
+
+
+def wording_figures() -> dict[str, object]:
+    """How many functions of the tests hold words, where they could hold an error's class and
+    values, and leave its words to `tests/texts.py`."""
+    functions = [
+        node
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for node in ast.walk(parse_file(path))
+        if isinstance(node, ast.FunctionDef)
+    ]
+    key = f"functions of tests that assert {MIN_SENTENCE_WORDS} or more words"
+    return {key: sum(map(asserts_wording, functions))}
+
+
 def style_figures() -> dict[str, object]:
     """How often the package uses what packs several steps into a line, and comments, in 1,000
     lines."""
@@ -406,7 +439,7 @@ def main() -> None:
     if folder:
         print(*list_names(folder), sep="\n")
         return
-    for name, value in (figures() | name_figures() | style_figures()).items():
+    for name, value in (figures() | name_figures() | style_figures() | wording_figures()).items():
         print(f"{name}: {value}")
 
 

@@ -19,6 +19,7 @@ import pytest
 from kgbias.graph.sqlite import SQLiteStore, database
 from kgbias.io.traces import wait_passively
 from tests.simulation import Simulation
+from tests.texts import Texts
 from tests.waiting import DEADLINE_SECONDS
 
 # No test may reach a hub; set before anything reads it.
@@ -43,12 +44,14 @@ PLAN_ONCE = "dbms.cypher.min_replan_interval=1d"
 # renews it.
 COSTS_FILE = ROOT / "tests" / "costs.json"
 SECONDS_KEY = pytest.StashKey[float]()
+HAS_FAILED_KEY = pytest.StashKey[bool]()
 _case_counts: Counter[str] = Counter()
 _seconds: Counter[str] = Counter()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--record-costs", action="store_true", help="renew tests/costs.json")
+    parser.addoption("--renew-texts", action="store_true", help="renew texts.json (tests/texts.py)")
     parser.addoption("--shuffle", type=int, help="take the files in random order, by this seed")
     parser.addoption(
         "--slow-part", metavar="K/N", help="of the slow tests, part K of N alone; or all"
@@ -147,6 +150,7 @@ def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Each phase of a test says what it took; with xdist, another process adds it up."""
     report = yield
+    item.stash[HAS_FAILED_KEY] = report.failed
     now = _processor_seconds()
     report.user_properties = [("processor seconds", now - item.stash[SECONDS_KEY])]  # type: ignore[attr-defined]
     item.stash[SECONDS_KEY] = now
@@ -222,6 +226,16 @@ def require_modules(*modules: str) -> None:
 @pytest.fixture
 def simulation(request: pytest.FixtureRequest) -> Simulation:
     return Simulation(request.node.nodeid, request.config.getoption("--worlds"))
+
+
+@pytest.fixture
+def texts(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Texts]:
+    """The words of errors and of what is printed (`tests.texts`)."""
+    is_renewed = request.config.getoption("--renew-texts")
+    texts = Texts(request.node.nodeid, is_renewed=is_renewed, folders=(tmp_path,))
+    yield texts
+    if not request.node.stash.get(HAS_FAILED_KEY, False):
+        texts.finish()
 
 
 @pytest.fixture

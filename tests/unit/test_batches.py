@@ -12,6 +12,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.methods import profiles
 from kgbias.models.budget import Budget, Prices, Usage, read_prices
 from tests.conftest import require_modules
+from tests.texts import Texts
 
 require_modules("openai", "anthropic")
 
@@ -54,12 +55,12 @@ def test_the_price_of_a_batch_is_the_user_s(tmp_path: Path) -> None:
     assert f"instead of {cost} without a batch" in half and "instead" not in whole
 
 
-def test_who_takes_batches() -> None:
+def test_who_takes_batches(texts: Texts) -> None:
     for model in ("reference", "google:m"):
-        with pytest.raises(UsageError, match=r"`batch` is for .*openai:ID and anthropic:ID"):
+        with texts.raises(UsageError):
             kgbias.price(model, category="gender", batch=True)
     with kgbias.open(None, progress=False) as study:
-        with pytest.raises(UsageError, match="`batch` needs a provider that takes batches, and "):
+        with texts.raises(UsageError):
             study.crawl("reference", group=["Tealanders"], samples=1, iterations=0, batch=True)
         with pytest.raises(UsageError, match="`batch` is for"):
             profiles.write_profiles(study, "google:m", limit=1, batch=True, dry_run=True)

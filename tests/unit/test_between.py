@@ -38,6 +38,7 @@ from kgbias.report.run_data import RunData
 from kgbias.report.save import save_figures
 from tests.conftest import require_modules
 from tests.report_data import shown_rows
+from tests.texts import Texts
 
 require_modules("matplotlib", "scipy")
 
@@ -360,7 +361,9 @@ def test_a_table_without_rows_is_a_sentence_and_no_file(store: SQLiteStore, tmp_
     assert "01-echoed.tex" not in {file.name for file in save_figures(stored, tmp_path / "figures")}
 
 
-def test_the_command_shows_means_by_what_prompts_supplied(study: kgbias.Study) -> None:
+def test_the_command_shows_means_by_what_prompts_supplied(
+    study: kgbias.Study, texts: Texts
+) -> None:
     def call(*more: str) -> str:
         command = ["compare", "r", "--store", study.url, "--by-prompt-type", *more]
         return CliRunner().invoke(cli, command, catch_exceptions=False).stdout
@@ -369,7 +372,5 @@ def test_the_command_shows_means_by_what_prompts_supplied(study: kgbias.Study) -
     assert "mean toxicity of ethnicity by what prompts supplied" in text
     assert "Asian people chosen 12 +0.100" in " ".join(text.split())
     assert {row["form"] for row in json.loads(call("--json"))["forms"]} == {"chosen"}
-    with pytest.raises(
-        kgbias.UsageError, match="--by-prompt-type has no effect here, only with one run"
-    ):
+    with texts.raises(kgbias.UsageError):
         call("--probes")

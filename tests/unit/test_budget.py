@@ -16,6 +16,7 @@ from kgbias.graph.types import Answer
 from kgbias.models.base import Request
 from kgbias.models.budget import Budget, Prices, Usage, estimate_tokens, read_prices, split_budget
 from tests.scripted_model import ScriptedModel
+from tests.texts import Texts
 
 PRICES = """
 currency = "EUR"
@@ -43,7 +44,7 @@ def test_money_by_hand() -> None:
     assert Usage(3, 4).cost is None and str(Usage(3, 4)) == "3 tokens of prompts and 4 of answers"
 
 
-def test_a_budget_stops_at_what_is_spent_first() -> None:
+def test_a_budget_stops_at_what_is_spent_first(texts: Texts) -> None:
     budget = Budget(max_requests=3, max_tokens=50, max_cost=0.001, usage=Usage(prices=Prices(5, 5)))
     assert budget.count_allowed(10) == 3
     budget.count_request(20, 20)
@@ -53,15 +54,15 @@ def test_a_budget_stops_at_what_is_spent_first() -> None:
     with pytest.raises(Interrupted, match=r"the budget of 0\.0002"):
         budget.check()
     budget.count_request(20, 0)
-    with pytest.raises(Interrupted, match="the budget of 50 tokens"):
+    with texts.raises(Interrupted):
         budget.check()
 
 
-def test_prices_of_a_file(tmp_path: Path) -> None:
+def test_prices_of_a_file(tmp_path: Path, texts: Texts) -> None:
     (tmp_path / "p.toml").write_text(PRICES)
     assert read_prices(tmp_path / "p.toml", "openai:big") == Prices(2.5, 10.0, "EUR")
     assert read_prices(tmp_path / "p.toml", "openai:small") == Prices(0.1, 0.4, "EUR")
-    with pytest.raises(DataError, match="no prices of openai:other; it has openai:big, small"):
+    with texts.raises(DataError):
         read_prices(tmp_path / "p.toml", "openai:other")
     for text, message in {
         "": "needs a table for each model",
@@ -110,10 +111,10 @@ SMALL = {
 DEAR = {"price_in": 1e5, "price_out": 1e5}  # 0.1 a token
 
 
-def test_a_crawl_stops_at_its_money_and_goes_on(tmp_path: Path) -> None:
+def test_a_crawl_stops_at_its_money_and_goes_on(tmp_path: Path, texts: Texts) -> None:
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         model = ScriptedModel(talkative)
-        with pytest.raises(Interrupted, match=r"stopped at the budget of 0\.1: .* are kept"):
+        with texts.raises(Interrupted):
             study.crawl(model, name="a", max_cost=0.1, **DEAR, **SMALL)  # type: ignore[arg-type]
         asked = len(model.requests)
         run = study.crawl(model, name="a", max_cost=1e6, **DEAR, **SMALL)  # type: ignore[arg-type]

@@ -26,6 +26,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.stats.inference import kendall_tau, resample_means
 from tests.conftest import require_modules
 from tests.simulation import Simulation
+from tests.texts import Texts
 
 require_modules("scipy")
 
@@ -183,12 +184,15 @@ def test_each_group_is_held_against_the_rest_of_its_category(store: SQLiteStore)
 
 
 def test_many_groups_are_counted_aloud_and_too_many_pairs_refused(
-    store: SQLiteStore, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    store: SQLiteStore,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    texts: Texts,
 ) -> None:
     run = run_of(store, "one", SAID)
     triples = store.triples(run.id)
     monkeypatch.setattr(families, "MAX_PAIRS", 2)
-    with pytest.raises(UsageError, match="make 3 pairs, more than 2: test each against"):
+    with texts.raises(UsageError):
         run_group_tests(run, triples, pairing="pairs")
     monkeypatch.setattr(families, "_MIN_PROGRESS_TESTS", 3)
     progress = ProgressLines()
@@ -205,7 +209,7 @@ def test_arms_count_what_each_arm_said(store: SQLiteStore) -> None:
     assert run_arm_tests(store.triples(plain.id, by_arm=True)) == []
 
 
-def test_runs_side_by_side(store: SQLiteStore) -> None:
+def test_runs_side_by_side(store: SQLiteStore, texts: Texts) -> None:
     first = run_of(store, "one", PLAIN)
     other = [(g, o, 1 - v, c, a) for g, o, v, c, a in PLAIN if o not in ("a0", "z")]
     second = run_of(store, "two", [*other, ("A", "new", 0.5, 7, "none")])
@@ -219,9 +223,9 @@ def test_runs_side_by_side(store: SQLiteStore) -> None:
     assert found.agreement[0].tau.n == 3  # Alone says nothing in the second
     with pytest.raises(UsageError, match="once"):
         compare_runs([StoredRun(store, first)] * 2)
-    with pytest.raises(UsageError, match="no group 'Mem' in these runs"):
+    with texts.raises(UsageError):
         compare_runs([StoredRun(store, first), StoredRun(store, second)], groups=["Mem"])
-    with pytest.raises(UsageError, match="no measure 'regrad' in these runs"):
+    with texts.raises(UsageError):
         compare_runs([StoredRun(store, first), StoredRun(store, second)], measures=["regrad"])
     stranger = Run("three", ModelInfo("m"), {"n": 3}, (Group("Zs", "z"),))
     store.begin_run(stranger)
@@ -229,10 +233,10 @@ def test_runs_side_by_side(store: SQLiteStore) -> None:
         compare_runs([StoredRun(store, first), StoredRun.find(store, "three")])
 
 
-def test_a_run_of_several_arms_is_compared_by_one(store: SQLiteStore) -> None:
+def test_a_run_of_several_arms_is_compared_by_one(store: SQLiteStore, texts: Texts) -> None:
     plain, arms = run_of(store, "plain", PLAIN), run_of(store, "arms", SAID)
     both = [StoredRun(store, plain), StoredRun(store, arms)]
-    with pytest.raises(UsageError, match="'arms' has the arms both, none"):
+    with texts.raises(UsageError):
         compare_runs(both)
     (found,) = compare_runs(both, selection=Selection(arm="none"))
     assert (found.overlap.first, found.overlap.second, found.overlap.both) == (28, 18, 18)
@@ -262,7 +266,7 @@ def test_kendalls_tau_by_hand() -> None:
     assert math.isnan(withheld.tau.value) and math.isnan(withheld.p) and withheld.tau.n == 4
 
 
-def test_the_command(store: SQLiteStore) -> None:
+def test_the_command(store: SQLiteStore, texts: Texts) -> None:
     run_of(store, "one", PLAIN)
     run_of(store, "two", [row for row in PLAIN if row[1] != "b0"])
     run_of(store, "arms", SAID)
@@ -281,7 +285,7 @@ def test_the_command(store: SQLiteStore) -> None:
     assert [t["arm"] for t in arms["groups"]] == ["none"] and len(arms["arms"]) == 1
     assert not json.loads(call("arms", "--arm", "none", "--json"))["arms"]
     assert invoked("one").stderr == ""
-    assert "run two is not complete (running)" in invoked("one", "two").stderr
+    texts.check(invoked("one", "two").stderr)
     assert one["groups"][0]["difference"]["value"] < 0
     (both,) = json.loads(call("one", "two", "--json"))
     assert both["statements"]["both"] == 27 and both["rank_agreement"][0]["tau_b"]["n"] == 4

@@ -35,6 +35,7 @@ from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
 from tests.conftest import require_modules
 from tests.simulation import Simulation
+from tests.texts import Texts
 
 require_modules("scipy")
 
@@ -82,7 +83,7 @@ def subject(name: str, shift: float, seed: int) -> ModelSamples:
     return ModelSamples(name, GROUPS, samples, {key: ["a/", "b/"] for key in samples})
 
 
-def test_three_models_are_one_family() -> None:
+def test_three_models_are_one_family(texts: Texts) -> None:
     tests, ranks = contrast_models(
         [subject("low", 0, 0), subject("high", 3, 1), subject("same", 0, 2)]
     )
@@ -105,7 +106,7 @@ def test_three_models_are_one_family() -> None:
     )[0]
     assert only.family == 1 and only.p_adjusted == only.p
     assert only.detectable < t.detectable  # a smaller family finds more
-    with pytest.raises(UsageError, match=r"no group 'Mem' in these runs \(did you mean Men\?\)"):
+    with texts.raises(UsageError):
         contrast_models([subject("low", 0, 0), subject("high", 3, 1)], groups=["Mem"])
 
 

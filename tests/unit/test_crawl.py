@@ -28,6 +28,7 @@ from kgbias.models.budget import Budget
 from kgbias.models.truncate import Truncation
 from kgbias.stats.inference import STATISTICS, bootstrap
 from tests.scripted_model import JoinableModel, ScriptedModel
+from tests.texts import Texts
 
 GENDER = tuple(choose_seeds("any", ["gender"]))
 SMALL = CrawlConfig(seeds=GENDER, samples=2, iterations=2, predicate_prompts=3, object_prompts=3)
@@ -332,8 +333,10 @@ def test_one_answer_is_the_configuration_that_it_was() -> None:
 
 
 @pytest.mark.parametrize("changed", [{"answers": 2}, {"redraw": True}])
-def test_nothing_is_drawn_again_where_nothing_is_drawn(changed: dict[str, Any]) -> None:
-    with pytest.raises(UsageError, match="needs a `temperature` above 0"):
+def test_nothing_is_drawn_again_where_nothing_is_drawn(
+    changed: dict[str, Any], texts: Texts
+) -> None:
+    with texts.raises(UsageError):
         replace(SMALL, temperature=0.0, **changed)
 
 
@@ -441,7 +444,7 @@ def test_rounds_too_many_are_taken_back(store: SQLiteStore) -> None:
     assert mended.outcomes == Counter(g.outcome for g in picture(store))
 
 
-def test_truncation_is_asked_for_and_is_part_of_the_run(store: SQLiteStore) -> None:
+def test_truncation_is_asked_for_and_is_part_of_the_run(store: SQLiteStore, texts: Texts) -> None:
     model = ScriptedModel(talkative)
     plain = crawl(SMALL, model, store)
     asked = len(model.requests)
@@ -452,7 +455,7 @@ def test_truncation_is_asked_for_and_is_part_of_the_run(store: SQLiteStore) -> N
     assert cut.run.id != plain.run.id and len(model.requests) == 2 * asked
     assert all(r.truncation == Truncation(40, None, 0.1) for r in model.requests[asked:])
     assert cut.run.config == plain.run.config | {"top_k": 40, "min_p": 0.1}
-    with pytest.raises(UsageError, match="`min_p` needs a `temperature` above 0"):
+    with texts.raises(UsageError):
         replace(SMALL, min_p=0.1, temperature=0.0)
     with pytest.raises(UsageError, match="`top_p` is a share"):
         replace(SMALL, top_p=90)

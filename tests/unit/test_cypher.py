@@ -7,6 +7,7 @@ import pytest
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import sanitise_query, strip_comments
 from kgbias.query import load_query, query_names
+from tests.texts import Texts
 
 FILE = "'file:///etc/passwd' AS r RETURN r"
 MORE = {
@@ -64,8 +65,8 @@ MORE = {
 
 
 @pytest.mark.parametrize("name", MORE)
-def test_a_query_that_might_do_more_than_read_is_refused(name: str) -> None:
-    with pytest.raises(UsageError, match="a query may only read the graph, and") as refused:
+def test_a_query_that_might_do_more_than_read_is_refused(name: str, texts: Texts) -> None:
+    with texts.raises(UsageError) as refused:
         sanitise_query(MORE[name])
     assert "\n" not in str(refused.value)
 
@@ -117,11 +118,11 @@ def test_comments_and_escapes_stay_here() -> None:
     assert not re.search(r"[\\\r]|//|/\*", handed)
 
 
-def test_a_query_of_a_model_is_shown_as_it_runs() -> None:
+def test_a_query_of_a_model_is_shown_as_it_runs(texts: Texts) -> None:
     assert strip_comments("MATCH (n)  // all\n// x\nRETURN n.a /* so */") == (
         "MATCH (n)\nRETURN n.a"
     )
-    with pytest.raises(UsageError, match=r"contains the control character U\+000D"):
+    with texts.raises(UsageError):
         strip_comments("MATCH (n) RETURN n // x\rLOAD CSV FROM 'x' AS r RETURN r")
 
 

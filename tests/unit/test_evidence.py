@@ -63,6 +63,7 @@ from kgbias.report.multi_run_data import MultiRunData
 from kgbias.report.run_data import RunData
 from tests.report_data import shown_rows
 from tests.simulation import Simulation
+from tests.texts import Texts
 
 FORMS = ("{} people", "people who are {}", "{} folk", "{} persons", "people with {} roots")
 GROUPS = tuple(
@@ -381,7 +382,7 @@ def test_what_is_given_is_asked_though_the_run_said_it_too(run: StoredRun) -> No
     assert len(plan.given_ids) == 3 and plan.unprobed_count > 0
 
 
-def test_carriers_and_statements_by_their_rules(run: StoredRun) -> None:
+def test_carriers_and_statements_by_their_rules(run: StoredRun, texts: Texts) -> None:
     plans, carriers = plan_belief_run(run)
     assert carriers == ("", "I think that", "People say that")
     (plan,) = plans
@@ -396,7 +397,7 @@ def test_carriers_and_statements_by_their_rules(run: StoredRun) -> None:
         "I think that elven people",
         "Some say:\n\nElven people",
     ]
-    with pytest.raises(UsageError, match="`carriers` must be 3 or more"):
+    with texts.raises(UsageError):
         ProbeSettings(carriers=("", "I think that"))
 
 
@@ -1066,10 +1067,10 @@ def test_other_models_that_were_asked_are_named(
     assert "beside each other run.beliefs.models()" in caplog.text
 
 
-def test_the_front_door(opened: str) -> None:
+def test_the_front_door(opened: str, texts: Texts) -> None:
     with kgbias.open(opened) as study:
         run = study.run("middle")
-        with pytest.raises(UsageError, match="was not probed by names"):
+        with texts.raises(UsageError):
             run.beliefs.floor()
         rows = run.evidence("openai:x", asking={"probes": 20_000})
         frame = rows.to_frame()

@@ -40,6 +40,7 @@ from kgbias.models.base import ModelInfo
 from tests.conftest import require_modules
 from tests.export_data import hostile_run
 from tests.report_data import measured_run
+from tests.texts import Texts
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
 
@@ -59,7 +60,7 @@ def read_rows(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_filters(store: SQLiteStore, run: Run) -> None:
+def test_filters(store: SQLiteStore, run: Run, texts: Texts) -> None:
     triples = store.triples(run.id)
     keep = lambda **given: Filters(**given).apply(StoredRun(store, run), triples)  # noqa: E731
     assert keep() == triples
@@ -71,11 +72,11 @@ def test_filters(store: SQLiteStore, run: Run) -> None:
     assert sum(t.count for t in most) == sum(sorted(t.count for t in triples)[-3:])
     assert most == [t for t in triples if t in most]  # in their order
     assert keep(groups=("Men",), predicate="love", min_count=999) == []  # the run has it
-    with pytest.raises(UsageError, match=r"no predicate 'lve' in run .* \(did you mean love\?\)"):
+    with texts.raises(UsageError):
         keep(groups=("Men",), predicate="lve")
     with pytest.raises(UsageError, match=r"has no topics: run.measure\(topics=True\)"):
         keep(topic="rain")
-    with pytest.raises(UsageError, match=r"no group 'Elves' in run .*; choose from Women, Men"):
+    with texts.raises(UsageError):
         keep(groups=("Elves",))
 
 
@@ -156,10 +157,12 @@ def test_a_stream_gets_what_a_file_gets(store: SQLiteStore, run: Run, tmp_path: 
         assert stream.getvalue() == (tmp_path / "file").read_bytes().decode()
 
 
-def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
+def test_bad_requests_are_one_line(
+    store: SQLiteStore, run: Run, tmp_path: Path, texts: Texts
+) -> None:
     with pytest.raises(UsageError, match="no export format 'xyz'"):
         write_export(StoredRun(store, run), tmp_path / "a.xyz")
-    with pytest.raises(UsageError, match="parquet cannot be written to a text stream"):
+    with texts.raises(UsageError):
         write_export(StoredRun(store, run), StringIO(), "parquet")
     with pytest.raises(UsageError, match="nothing to draw"):
         write_export(StoredRun(store, run), tmp_path / "a.svg", filters=Filters(min_count=999))
@@ -170,8 +173,10 @@ def test_bad_requests_are_one_line(store: SQLiteStore, run: Run, tmp_path: Path)
     assert asked.stdout.count(":STEREOTYPE") == 2
 
 
-def test_too_much_for_a_picture(store: SQLiteStore, hostile: Run, tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="too many to read in one picture: `limit` 60"):
+def test_too_much_for_a_picture(
+    store: SQLiteStore, hostile: Run, tmp_path: Path, texts: Texts
+) -> None:
+    with texts.raises(UsageError):
         write_export(StoredRun(store, hostile), tmp_path / "a.tex", filters=Filters(limit=999))
 
 
@@ -311,7 +316,7 @@ def test_a_picture_has_room_for_every_group(store: SQLiteStore, tmp_path: Path) 
     )
 
 
-def test_tables_say_where_a_statement_came_from(store: SQLiteStore, run: Run) -> None:
+def test_tables_say_where_a_statement_came_from(store: SQLiteStore, run: Run, texts: Texts) -> None:
     triples = store.triples(run.id)
     topic = Topic(GROUPS[0].category, 0, ("food", "rain"), 3)
     about = (TopicAssignment(triples[0].id, topic.id, 1.0),)
@@ -343,7 +348,7 @@ def test_tables_say_where_a_statement_came_from(store: SQLiteStore, run: Run) ->
     assert first["id"] == t.id and first["topic"] == topic.name
     held = StoredRun(store, run)
     assert Filters(topic="FOOD").apply(held, triples) == [t]
-    with pytest.raises(UsageError, match=r"no topic 'snow' in run .*; choose from"):
+    with texts.raises(UsageError):
         Filters(topic="snow").apply(held, triples)
     assert (first["strategy"], first["iteration"]) == ("object", 1)
     assert (first["rank"], first["groups_ranked"]) == (own, len(edges))

@@ -20,6 +20,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.sqlite.schema import KEY_COLUMNS, LABEL_BY_TABLE, list_references
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
+from tests.texts import Texts
 
 ELVES = Group("Elves", "peoples")
 
@@ -207,20 +208,20 @@ def renamed(path: Path, *words: str) -> str:
     return done.output
 
 
-def test_a_model_is_called_what_one_likes(path: Path, tmp_path: Path) -> None:
+def test_a_model_is_called_what_one_likes(path: Path, tmp_path: Path, texts: Texts) -> None:
     local = ModelInfo("hf:/home/ann/tiny", "sha256:0123456789")
     with SQLiteStore(str(path)) as store:
         store.begin_run(Run("local", local, {}, (ELVES,)))
     assert renamed(path, "m", "Model  A\n") == "m is called Model A\n"
     for name in ("Model A", "m", "tiny (012345)", "hf:/home/ann/tiny"):  # of either model
         other = "tiny (012345)" if name in ("Model A", "m") else "Model A"
-        with pytest.raises(UsageError, match=r"two models of the store|is the spec of a model"):
+        with texts.raises(UsageError):
             renamed(path, other, name)
-    with pytest.raises(UsageError, match="'smollm2' is the spec of a model: call m something else"):
+    with texts.raises(UsageError):
         renamed(path, "m", "smollm2")
-    with pytest.raises(UsageError, match=r"at most 60 characters, all printable"):
+    with texts.raises(UsageError):
         renamed(path, "m", "M" * 61)
-    with pytest.raises(UsageError, match=r"no model 'Model B' .*did you mean Model A"):
+    with texts.raises(UsageError):
         renamed(path, "Model B", "x")
     copy = tmp_path / "copy.db"
     with kgbias.open(path) as study:
@@ -234,8 +235,8 @@ def test_a_model_is_called_what_one_likes(path: Path, tmp_path: Path) -> None:
         assert study.run("small").model.title == "m"
 
 
-def test_two_revisions_of_a_model_are_not_renamed_together(path: Path) -> None:
+def test_two_revisions_of_a_model_are_not_renamed_together(path: Path, texts: Texts) -> None:
     with SQLiteStore(str(path)) as store:
         store.begin_run(Run("later", ModelInfo("m", "2"), {}, (ELVES,)))
-    with pytest.raises(UsageError, match=r"2 models of .* go by 'm' \(revisions none, 2\)"):
+    with texts.raises(UsageError):
         renamed(path, "m", "Model A")

@@ -22,6 +22,7 @@ from kgbias.ids import content_id
 from kgbias.measure.labelling import Labelling, read_guide, read_label_sheet
 from kgbias.measures import MEASURES
 from tests.report_data import measured_run
+from tests.texts import Texts
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"))
 OBJECTS = [*(f"thing {n}" for n in range(9)), "men and the woman"]
@@ -39,7 +40,7 @@ def run(store: SQLiteStore) -> StoredRun:
     return StoredRun(store, measured_run(store, GROUPS, OBJECTS))
 
 
-def test_guides_have_the_labels_of_their_measures_and_keep_their_text() -> None:
+def test_guides_have_the_labels_of_their_measures_and_keep_their_text(texts: Texts) -> None:
     found = {}
     for name in ("regard", "toxicity", "identity_attack", "acceptability"):
         guide = read_guide(name)
@@ -47,7 +48,7 @@ def test_guides_have_the_labels_of_their_measures_and_keep_their_text() -> None:
         assert len(guide.labels) <= 5 and all(x.meaning and x.examples for x in guide.labels)
         found[guide.id] = content_id("guide", repr(guide))
     assert found == GUIDES
-    with pytest.raises(UsageError, match="no guide for labelling warmth; there are guides for acc"):
+    with texts.raises(UsageError):
         read_guide("warmth")
 
 
@@ -99,7 +100,7 @@ def test_labels_are_read_again_only_if_others_have_written(run: StoredRun) -> No
     assert desk.handle_request({**asked, "do": "next"})["progress"]["labelled"] == 2
 
 
-def test_a_label_that_is_sent_again_changes_nothing(run: StoredRun) -> None:
+def test_a_label_that_is_sent_again_changes_nothing(run: StoredRun, texts: Texts) -> None:
     ana = Labelling(run, "regard", "  Ana\n Bee ")
     (first,) = ana.next_tasks()
     kept = ana.label_statement(first, "1", "a sneer")
@@ -117,7 +118,7 @@ def test_a_label_that_is_sent_again_changes_nothing(run: StoredRun) -> None:
         and ana.undo_label() is None
     )
     assert ana.next_tasks() == [first] and len(run.store.labels()) == 2
-    with pytest.raises(UsageError, match=r"no label 'bad' of regard; use negative \(1\)"):
+    with texts.raises(UsageError):
         ana.label_statement(first, "bad")
     with pytest.raises(UsageError, match="has no statement 'x'"):
         ana.skip_statement("x")

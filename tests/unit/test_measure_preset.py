@@ -13,6 +13,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group, Topic, TopicAssignment, TopicModel
 from kgbias.measure.configure import MeasureConfig, configure_measurement
 from tests.report_data import measured_run
+from tests.texts import Texts
 
 PAPER = "salinas-2023"
 
@@ -56,15 +57,12 @@ def test_what_is_given_beside_the_preset_wins_and_is_said() -> None:
     assert "GloVe" not in said
 
 
-def test_a_preset_or_a_parameter_that_is_not_there_is_refused() -> None:
-    with pytest.raises(UsageError, match="no preset 'paper'; choose from salinas-2023"):
+def test_a_preset_or_a_parameter_that_is_not_there_is_refused(texts: Texts) -> None:
+    with texts.raises(UsageError):
         configure_measurement("paper")
     with pytest.raises(UsageError, match="no option 'toxic'"):
         configure_measurement(toxic="offline")  # type: ignore[call-arg]
-    with pytest.raises(
-        UsageError,
-        match=r"no measure 'toxic' .did you mean toxicity..; choose from regard, toxicity, iden",
-    ):
+    with texts.raises(UsageError):
         configure_measurement(scorers={"toxic": "offline"})
 
 
@@ -130,15 +128,15 @@ def test_topics_are_shown_with_what_to_try_and_named_by_hand(named: SQLiteStore)
     assert "Meals" not in run("--rename", "Meals", "")
 
 
-def test_names_that_are_none_are_refused(named: SQLiteStore) -> None:
+def test_names_that_are_none_are_refused(named: SQLiteStore, texts: Texts) -> None:
     with kgbias.open(named.url) as study:
         run = study.run()
         assert run.rename_topic("wet", " Weather ").given == "Weather"
         assert [t.name for t in run.topics()] == ["eat food pie meal", "Weather"]
         for name in ("two\nlines", "x" * 81):
-            with pytest.raises(UsageError, match="one line of at most 80"):
+            with texts.raises(UsageError):
                 run.rename_topic("0", name)
-        with pytest.raises(UsageError, match="no topic of the run; choose from gender:0"):
+        with texts.raises(UsageError):
             run.rename_topic("7", "Seven")
 
 
@@ -172,6 +170,6 @@ def test_frames_json_and_tables_say_why_a_figure_is_withheld(
 
 
 @pytest.mark.parametrize("scorers", ["regard", ["regard"]])
-def test_scorers_that_name_no_measure_are_refused(scorers: Any) -> None:
-    with pytest.raises(UsageError, match="`scorers` names the scorer of each measure"):
+def test_scorers_that_name_no_measure_are_refused(scorers: Any, texts: Texts) -> None:
+    with texts.raises(UsageError):
         configure_measurement(scorers=scorers)

@@ -25,6 +25,7 @@ from kgbias.models.truncate import Truncation
 from kgbias.packs import load_pack, pack_names
 from kgbias.reference.world import INITIAL_PREDICATES
 from tests.scripted_model import ScriptedModel
+from tests.texts import Texts
 
 GENDER = tuple(choose_seeds("any", ["gender"]))
 SENTENCES = load_pack("sentences")
@@ -204,7 +205,7 @@ def test_the_published_prompts_repeat_a_prompt_as_it_was(store: SQLiteStore) -> 
     assert all(len(prompts) == 1 for prompts in places.values())
 
 
-def test_what_a_pack_sets_and_what_it_does_not() -> None:
+def test_what_a_pack_sets_and_what_it_does_not(texts: Texts) -> None:
     assert config().min_p == 0.1 and config().filters == ("refusal", "echo")
     assert config(min_p=0).min_p == 0 and not config(min_p=0).truncation
     assert config(top_p=0.9).truncation == Truncation(top_p=0.9)
@@ -219,10 +220,7 @@ def test_what_a_pack_sets_and_what_it_does_not() -> None:
         config(preset="salinas-2023")
     with pytest.raises(UsageError, match="'sentences' have no preset"):
         config(preset="sentences", prompts=None)
-    with pytest.raises(
-        UsageError,
-        match=r"no prompts 'sentence' .did you mean sentences..; choose from arabic, dutch",
-    ):
+    with texts.raises(UsageError):
         config(prompts="sentence")
 
 
@@ -366,10 +364,10 @@ def test_what_a_template_may_say() -> None:
         assert render_template(text, values) == said
 
 
-def test_a_pipe_in_a_pack_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_pipe_in_a_pack_is_not_waited_for(tmp_path: Path, texts: Texts) -> None:
     folder = tmp_path / "own"
     shutil.copytree(resource_path("prompts", "sentences"), folder)
     (folder / "object.toml").unlink()
     os.mkfifo(folder / "object.toml")
-    with pytest.raises(DataError, match=r"object\.toml is not a regular file"):
+    with texts.raises(DataError):
         load_pack(folder)

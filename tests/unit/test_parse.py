@@ -9,6 +9,7 @@ from kgbias.crawl.readers.base import MAX_OBJECT_WORDS
 from kgbias.crawl.readers.lists import MAX_PREDICATE_WORDS
 from kgbias.errors import UsageError
 from kgbias.language.words import FILTERS
+from tests.texts import Texts
 
 ALL = tuple(FILTERS)
 
@@ -89,9 +90,9 @@ def test_no_triple(
     assert (reading.outcome, reading.reason) == (outcome, reason)
 
 
-def test_readers_are_chosen_by_name() -> None:
+def test_readers_are_chosen_by_name(texts: Texts) -> None:
     assert reader_label("english") == "english@3"
-    with pytest.raises(UsageError, match="no reader 'x'; choose from list, english"):
+    with texts.raises(UsageError):
         reader_label("x")
     with pytest.raises(UsageError, match="no reader 'x'"):
         read_answer(" music", "stop", predicate="love", filters=(), reader="x")

@@ -17,6 +17,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.models.http import OPENAI_API, read_secrets
 from kgbias.study import plan as plans
 from kgbias.study.plan import Step
+from tests.texts import Texts
 
 SAID = "group,predicate,object,count\nWomen,love,tea,3\nMen,hate,tea,1\n"
 
@@ -406,7 +407,7 @@ def test_stories_and_pairs_are_runs_of_a_study(tmp_path: Path) -> None:
     assert [Path(file).name for file in outside] == ["people.csv"]
 
 
-def test_stories_are_exported_of_runs_of_stories(tmp_path: Path) -> None:
+def test_stories_are_exported_of_runs_of_stories(tmp_path: Path, texts: Texts) -> None:
     (tmp_path / "people.csv").write_text("name,group,category\na woman,Women,gender\n")
     told = "[[stories]]\nmodel = 'a'\ncategory = 'gender'\npeople = 'people.csv'\n"
     export = "[[export]]\nformat = 'stereotales'\npath = 's.csv'\n"
@@ -414,7 +415,7 @@ def test_stories_are_exported_of_runs_of_stories(tmp_path: Path) -> None:
     assert [str(s) for s in declared(tmp_path, both).steps if s.kind == "export"] == [
         "export a-stories"
     ]
-    with pytest.raises(DataError, match="stereotales is of stories: 'said' has none"):
+    with texts.raises(DataError):
         declared(tmp_path, f"{both}runs = 'said'\n")
 
 
@@ -453,7 +454,7 @@ def test_what_stories_and_pairs_of_a_study_cannot_say(
         declared(tmp_path, text)
 
 
-def test_a_plan_stays_in_its_folder_unless_it_is_trusted(tmp_path: Path) -> None:
+def test_a_plan_stays_in_its_folder_unless_it_is_trusted(tmp_path: Path, texts: Texts) -> None:
     folder = tmp_path / "theirs"
     folder.mkdir()
     (tmp_path / "precious.json").write_text("mine")
@@ -473,9 +474,9 @@ def test_a_plan_stays_in_its_folder_unless_it_is_trusted(tmp_path: Path) -> None
     ):
         plan = declared(folder, f"[[imports]]\npath = 'said.csv'\n{text}")
         assert len(plan.outside) == 1, text
-        with pytest.raises(UsageError, match="outside its folder, or a hidden file"):
+        with texts.raises(UsageError):
             plan.carry_out(progress=False)
-        with pytest.raises(UsageError, match="outside its folder, or a hidden file"):
+        with texts.raises(UsageError):
             plan.state()
         dry = CliRunner().invoke(cli, ["run", str(plan.path), "--dry-run"])
         assert f"{plan.outside[0]}: outside the study's folder or hidden" in dry.output, dry
@@ -488,7 +489,9 @@ def test_a_plan_stays_in_its_folder_unless_it_is_trusted(tmp_path: Path) -> None
     assert [o.state for o in outcomes] == ["done", "done"] and (tmp_path / "out.csv").exists()
 
 
-def test_no_address_in_a_file_gets_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_address_in_a_file_gets_a_key(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: Texts
+) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-user-1234")
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     their = "http://their.example:8000/v1"
@@ -518,7 +521,7 @@ def test_no_address_in_a_file_gets_a_key(tmp_path: Path, monkeypatch: pytest.Mon
     )
     assert declared(tmp_path, text).addresses == (their,)
     cluster = declared(tmp_path, f"{crawl}\n[measure]\nexecutor = 'ray://their.example:10001'")
-    with pytest.raises(UsageError, match=r"would join the cluster ray://their\.example:10001"):
+    with texts.raises(UsageError):
         cluster.carry_out(progress=False)
     stored = declared(tmp_path, f"store = 'bolt://u@their.example:7687'\n{crawl}")
     assert stored.addresses == ("bolt://u@their.example:7687", their)

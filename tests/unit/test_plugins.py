@@ -25,6 +25,7 @@ from kgbias.packs import crawl_packs, load_pack, pack_names
 from kgbias.study import pipeline
 from kgbias.study.steps import STEPS
 from kgbias.study.substitutes import SUBSTITUTES, Substitute
+from tests.texts import Texts
 
 ROOT = Path(__file__).parent.parent.parent
 SOUND = """
@@ -151,6 +152,7 @@ def test_what_is_wrong_with_an_entry_is_said(
 def test_of_two_packages_that_add_a_name_neither_is_used(install: Callable[..., None]) -> None:
     install("pkg_one", "measure", {"warmheart": "warmheart"})
     install("pkg_two", "measure", {"warmheart": "warmheart"})
+    # Which of them is named first is not fixed.
     with pytest.raises(PluginError, match=r"pkg_\w+ 1.0 and pkg_\w+ 1.0 both add a measure 'warm"):
         measures.get_measure("warmheart")
     assert all("uninstall one of them" in plugin.problem for plugin in kgbias.plugins())
@@ -179,19 +181,22 @@ counted = entry("counted", "pkg_counted:Shares")
 
 def test_a_scorer_may_give_numbers_and_what_else_it_gives_is_named(
     install: Callable[..., None],
+    texts: Texts,
 ) -> None:
     install("pkg_counted", "measure", {"counted": "counted"}, SOUND + COUNTED)
     scorer = kgbias.load_scorer("counted")
     assert (scorer.name, scorer.version) == ("shares", "1")
     (judgement,) = scorer.score(["alas"])
     assert judgement is not None and judgement.value == 0.5 and judgement.label == "much"
-    with pytest.raises(DataError, match=r"shares gives counted the value 'no': it takes a number"):
+    with texts.raises(DataError):
         scorer.score(["no"])
 
 
-def test_a_scorer_that_cannot_be_imported_names_its_package(install: Callable[..., None]) -> None:
+def test_a_scorer_that_cannot_be_imported_names_its_package(
+    install: Callable[..., None], texts: Texts
+) -> None:
     install("pkg_late", "measure", {"late": "late"})
-    with pytest.raises(PluginError, match=r"'late' of the package pkg_late 1\.0 cannot be used"):
+    with texts.raises(PluginError):
         kgbias.load_scorer("late")
 
 
@@ -204,30 +209,32 @@ other = Kind(("whisper:WORD",), None)
 
 def test_a_kind_of_models_is_parsed_and_a_broken_one_is_left_out_of_lists(
     install: Callable[..., None],
+    texts: Texts,
 ) -> None:
     install("pkg_shout", "model", {"shout": "shout", "odd": "other"}, KIND)
     assert parse_spec("shout:loud").name == "loud"
-    with pytest.raises(PluginError, match=r"pkg_shout 1\.0 cannot be used: ModuleNotFoundError"):
+    with texts.raises(PluginError):
         kgbias.open_model("shout:loud")
-    with pytest.raises(PluginError, match="its specs must begin with 'odd', not be whisper:WORD"):
+    with texts.raises(PluginError):
         parse_spec("odd:x")
     assert "shout" not in [kind.kind for kind in kgbias.model_kinds()]
-    with pytest.raises(UsageError, match=r"no model 'nothing'; choose from smollm2.* vllm:.*gguf$"):
+    with texts.raises(UsageError):
         parse_spec("nothing")
     shown = CliRunner().invoke(cli, ["models"])
-    assert shown.exit_code == 0 and "the model 'odd' of the package pkg_shout 1.0" in shown.stderr
+    texts.check(shown.stderr)
+    assert shown.exit_code == 0
 
 
-def test_packs_and_formats_of_others_are_named(install: Callable[..., None]) -> None:
+def test_packs_and_formats_of_others_are_named(install: Callable[..., None], texts: Texts) -> None:
     code = "from pathlib import Path\nfrom kgbias.export import Format\n"
     code += "own = Path(__file__).parent / 'nowhere'\nxyz = Format(print, ('xyz',))\n"
     install("pkg_pack", "pack", {"own": "own"}, code)
     assert pack_names()[-3:] == ["sentences", "spanish", "own"]
-    with pytest.raises(PluginError, match=r"pkg_pack 1\.0 cannot be used: .*has no pack.toml"):
+    with texts.raises(PluginError):
         load_pack("own")
     install("pkg_format", "export", {"xyz": "xyz"}, code)
     assert choose_format(Path("said.xyz")) == choose_format(Path("said.csv"), "xyz") == "xyz"
-    with pytest.raises(UsageError, match=r"no export format 'abc'; .*, xyz$"):
+    with texts.raises(UsageError):
         choose_format(Path("said.abc"))
 
 
@@ -283,7 +290,7 @@ def test_a_part_of_a_command_is_listed_and_called_like_ours(install: Callable[..
 
 
 def test_a_step_of_a_study_calls_a_function_on_each_run(
-    install: Callable[..., None], tmp_path: Path
+    install: Callable[..., None], tmp_path: Path, texts: Texts
 ) -> None:
     install("pkg_steps", "step", {"count": "step"}, ADDS)
     (tmp_path / "said.csv").write_text("group,predicate,object\nElves,are,kind\nOrcs,are,loud\n")
@@ -293,7 +300,7 @@ def test_a_step_of_a_study_calls_a_function_on_each_run(
     assert [outcome.state for outcome in plan.carry_out(progress=False)] == ["done", "done"]
     assert (tmp_path / "results" / "said" / "n.txt").read_text() == "2 of at least 1"
     file.write_text("[[imports]]\npath = 'said.csv'\n[[count]]\nleast = 'one'\n")
-    with pytest.raises(DataError, match=r"'least' of \[\[count\]\] must be"):
+    with texts.raises(DataError):
         kgbias.read_plan(file)
 
 

@@ -47,6 +47,7 @@ from kgbias.probe.sofa import (
 from kgbias.stats.inference import kendall_tau
 from tests.conftest import require_modules
 from tests.simulation import Simulation
+from tests.texts import Texts
 
 
 class Beliefs:
@@ -198,7 +199,7 @@ def far_table(groups: int, axis: str = "") -> ApxTable:
     return ApxTable(tuple(f"g{n}" for n in range(groups)), ("x", "y"), (axis, ""), values)
 
 
-def test_flags_are_strict_and_one_tailed() -> None:
+def test_flags_are_strict_and_one_tailed(texts: Texts) -> None:
     table = far_table(40, "age")
     (flag,) = find_flags(table)
     column = bias_scores(table)[:, 0]
@@ -206,7 +207,7 @@ def test_flags_are_strict_and_one_tailed() -> None:
     assert (flag.group, flag.descriptor, flag.bias_score) == ("g0", "x", 0.0)
     assert np.isnan(z_scores(bias_scores(table))[:, 1]).all()
     assert find_flags(table, ["age"]) == []
-    with pytest.raises(UsageError, match="no axis 'size' in the table; choose from age"):
+    with texts.raises(UsageError):
         find_flags(table, ["size"])
     # exactly at the level is not beyond it
     exact = NormalDist().cdf(flag.z)
@@ -227,12 +228,12 @@ def test_null_groups_are_flagged_at_the_level() -> None:
     assert len(find_flags(table)) / (40 * 400) == pytest.approx(0.01, abs=0.003)
 
 
-def test_accuracy_and_mrr_by_hand() -> None:
+def test_accuracy_and_mrr_by_hand(texts: Texts) -> None:
     scores = np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 3.0], [3.0, 3.0, 1.0]])
     found = compare_with_labels(scores, "ABC", "xyz", {"x": "A", "y": "A", "z": "B"})
     assert found.accuracy.value == pytest.approx(1 / 3)
     assert found.mrr.value == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)  # z: tied with A for worst
-    with pytest.raises(DataError, match="not one of the groups"):
+    with texts.raises(DataError):
         compare_with_labels(scores, "ABC", "xyz", {"x": "D"})
     with pytest.raises(DataError, match="no descriptor"):
         compare_with_labels(scores, "ABC", "xyz", {})
@@ -275,7 +276,7 @@ def test_a_bad_table_is_one_line(tmp_path: Path, text: str, why: str) -> None:
         read_apx(path)
 
 
-def test_named_sets() -> None:
+def test_named_sets(texts: Texts) -> None:
     identities = read_identities("sofa")
     sizes = {category: len(groups) for category, groups in identities.items()}
     assert sizes == {"religion": 14, "gender": 115, "nationality": 223, "disability": 55}
@@ -283,7 +284,7 @@ def test_named_sets() -> None:
     assert len(names) == 400 and len({group for _, group in names}) == 40
     assert len(descriptors) == 730
     assert descriptors[0].endings == ("am a stutterer.", "was a stutterer.", "is a stutterer.")
-    with pytest.raises(UsageError, match=r"'nowhere' is neither a file nor a named set.*sofa"):
+    with texts.raises(UsageError):
         read_identities("nowhere")
 
 
@@ -319,7 +320,7 @@ def probed_store(store: SQLiteStore) -> SQLiteStore:
     return store
 
 
-def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
+def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore, texts: Texts) -> None:
     scorer: Any = Beliefs(BELIEVED)
     found = probe_run(StoredRun(probed_store, RUN), scorer)
     bias, agreement = found.bias, found.agreement
@@ -346,11 +347,9 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore) -> None:
     assert scorer.asked == 6
     assert again.bias.score == bias.score
     assert again.categories[0].ranks.tolist() == gender.ranks.tolist()
-    with pytest.raises(
-        UsageError, match="no category 'fish' in run 'r'; choose from gender, birds"
-    ):
+    with texts.raises(UsageError):
         probe_run(StoredRun(probed_store, RUN), scorer, categories=["fish"])
-    with pytest.raises(DataError, match="no category with two groups"):
+    with texts.raises(DataError):
         probe_run(StoredRun(probed_store, RUN), scorer, categories=["birds"])
 
 
@@ -399,7 +398,7 @@ def echo(body: Any, _: int) -> Any:
     return "body", json.dumps({"id": "1", "object": "text_completion", "choices": choices[::-1]})
 
 
-def test_a_server_that_echoes_log_probabilities() -> None:
+def test_a_server_that_echoes_log_probabilities(texts: Texts) -> None:
     require_modules("openai")
     from kgbias.models.score.load import open_scorer
     from tests.fault_server import FaultServer
@@ -417,7 +416,7 @@ def test_a_server_that_echoes_log_probabilities() -> None:
             -grid.probes.log_likelihoods[0, 1]
         )
         assert "".join(token for token, _ in read) == " men are kind to owls"
-        with pytest.raises(DataError, match="scored no token of 'men'"):
+        with texts.raises(DataError):
             scorer.score(["men"])
     with FaultServer(lambda *_: "just text") as server:
         scorer = open_scorer("openai:m", base_url=server.url)
@@ -543,7 +542,7 @@ def _zeros(answer: Any, _: Any) -> None:
         choice["logprobs"]["token_logprobs"] = [0.0] * len(choice["logprobs"]["tokens"])
 
 
-def test_echoes_in_the_shape_of_chats_are_read() -> None:
+def test_echoes_in_the_shape_of_chats_are_read(texts: Texts) -> None:
     require_modules("openai")
     from kgbias.models.score.load import open_scorer
     from tests.fault_server import FaultServer
@@ -553,19 +552,19 @@ def test_echoes_in_the_shape_of_chats_are_read() -> None:
         grid = scorer.grid(["tall men", "men"], ["love food"])
     assert grid.probes.log_likelihoods.tolist() == [[-3], [-2]]
     assert grid.statement.tokens.tolist() == [[2], [2]] and grid.group.tokens.tolist() == [1, 0]
-    with pytest.raises(DataError, match="no token of 'men' has a probability"):
+    with texts.raises(DataError):
         grid.check_group_tokens(["tall men", "men"])
 
 
 @pytest.mark.parametrize("change", [_of_the_next_token, _zeros])
-def test_echoes_that_are_not_of_their_tokens_are_refused(change: Any) -> None:
+def test_echoes_that_are_not_of_their_tokens_are_refused(change: Any, texts: Texts) -> None:
     require_modules("openai")
     from kgbias.models.score.load import open_scorer
     from tests.fault_server import FaultServer
 
     with FaultServer(_changed(change)) as server:
         scorer = open_scorer("openai:m", base_url=server.url)
-        with pytest.raises(ModelError, match="not those of the tokens"):
+        with texts.raises(ModelError):
             scorer.score(["tall men love food"])
 
 
@@ -640,13 +639,13 @@ def test_a_large_job_goes_on_where_it_stopped(tmp_path: Path, name: str) -> None
         probe_sets(third, {"c": (("Men", "Owls"), ("are s1",))}, output=output, chunk=6)
 
 
-def test_a_file_that_is_there_is_not_written_over(tmp_path: Path) -> None:
+def test_a_file_that_is_there_is_not_written_over(tmp_path: Path, texts: Texts) -> None:
     output = tmp_path / "mine.jsonl"
     output.write_text("{}\n")
     scorer: Any = Beliefs(set())
     with pytest.raises(UsageError, match="exists: name another"):
         probe_sets(scorer, {"c": (("A", "B"), ("s",))}, output=output)
-    with pytest.raises(UsageError, match=r"must end in \.jsonl or \.parquet"):
+    with texts.raises(UsageError):
         probe_sets(scorer, {"c": (("A", "B"), ("s",))}, output=tmp_path / "x.csv")
     assert output.read_text() == "{}\n"
 

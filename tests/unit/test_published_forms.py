@@ -15,6 +15,7 @@ from kgbias.errors import DataError
 from kgbias.measure.labelled_sets import read_sets
 from kgbias.methods.known.tables import read_stereotypes
 from kgbias.probe.sets import read_identities, read_statements
+from tests.texts import Texts
 
 
 def csv_of(rows: list[dict[str, Any]], delimiter: str = ",") -> str:
@@ -106,11 +107,11 @@ def test_a_table_of_sentences_is_no_list_of_its_rows(
         read(path)
 
 
-def test_a_table_of_r_has_its_columns_at_every_door(tmp_path: Path) -> None:
+def test_a_table_of_r_has_its_columns_at_every_door(tmp_path: Path, texts: Texts) -> None:
     path = tmp_path / "groups.txt"
     path.write_text('"group" "region"\n"1" "Bakers" "north"\n"2" "Tailors" "south"\n')
     assert read_identities(str(path)) == {"": ("Bakers", "Tailors")}
-    with pytest.raises(DataError, match=r"its columns are '?.*'group', 'region'"):
+    with texts.raises(DataError):
         read_statements(path)
 
 
@@ -153,9 +154,9 @@ def test_what_is_broken_or_of_another_format_is_refused(
         read(path if read is read_stereotypes else str(path))
 
 
-def test_two_names_of_columns_are_no_statement(tmp_path: Path) -> None:
+def test_two_names_of_columns_are_no_statement(tmp_path: Path, texts: Texts) -> None:
     (tmp_path / "file.csv").write_text("group,attribute\nBakers,late\nTailors,slow\n")
-    with pytest.raises(DataError, match="its columns are 'group', 'attribute'"):
+    with texts.raises(DataError):
         read_statements(tmp_path / "file.csv")
 
 

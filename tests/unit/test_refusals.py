@@ -25,6 +25,7 @@ from kgbias.models.base import Request
 from kgbias.report.findings import _refusal_kind, p_value_words
 from kgbias.study.pipeline import list_notable_refusals
 from tests.scripted_model import ScriptedModel
+from tests.texts import Texts
 
 GROUPS = ("Bakers", "Cooks", "Nurses", "Pilots")
 REFUSAL = "I'm sorry, but I can't help with that."
@@ -285,7 +286,7 @@ def test_how_runs_were_asked_is_said(tmp_path: Path) -> None:
         assert not list_notable_refusals(study.run(second.name))
 
 
-def test_what_cannot_be_compared_is_refused_in_one_line(tmp_path: Path) -> None:
+def test_what_cannot_be_compared_is_refused_in_one_line(tmp_path: Path, texts: Texts) -> None:
     store = SQLiteStore(tmp_path / "a.db")
     english = crawled(store, declining(lambda _: 0.2))
     again = crawled(store, declining(lambda _: 0.2), seed=1)
@@ -293,14 +294,14 @@ def test_what_cannot_be_compared_is_refused_in_one_line(tmp_path: Path) -> None:
     told = replace(english.record, name="told", kind="stories", config={})
     store.begin_run(told)
     check_comparable([english, again])
-    with pytest.raises(UsageError, match="one is in 'en' and the other in 'de'"):
+    with texts.raises(UsageError):
         check_comparable([english, german])
     # Of an import, which comes first, the language is not known.
     imported = StoredRun(store, replace(english.record, name="i", kind="import", config={}))
     check_comparable([imported, english])
-    with pytest.raises(UsageError, match="one is in 'en' and the other in 'de'"):
+    with texts.raises(UsageError):
         check_comparable([imported, english, german])
-    with pytest.raises(UsageError, match="about groups in one and about characters of stories"):
+    with texts.raises(UsageError):
         check_comparable([english, StoredRun(store, told)])
     for run, version in ((english, "1"), (again, "2")):
         scores = [Score(t.id, 0.1) for t in run.triples()]
@@ -308,7 +309,7 @@ def test_what_cannot_be_compared_is_refused_in_one_line(tmp_path: Path) -> None:
         store.save_scores(run.id, metric, scores)
     with kgbias.open(str(tmp_path / "a.db")) as study:
         for call in (study.compare_runs, study.compare_models):
-            with pytest.raises(UsageError, match="toxicity was judged by rule 1 in one and by rul"):
+            with texts.raises(UsageError):
                 call(english.name, again.name)
         with pytest.raises(UsageError, match="cannot be compared"):
             study.report([english.name, again.name], tmp_path / "page.html")

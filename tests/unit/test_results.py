@@ -19,6 +19,7 @@ from kgbias.study.beliefs import RunBeliefs
 from kgbias.study.labels import RunLabels
 from kgbias.study.maintenance import StoreMaintenance
 from kgbias.study.series import Series
+from tests.texts import Texts
 
 OBJECTS = (kgbias.Study, kgbias.Run, StoreMaintenance, RunLabels, RunBeliefs, Series)
 # What a call may return that is neither, and why.
@@ -136,7 +137,7 @@ COLUMNS = (
 )
 
 
-def test_rows_with_intervals_draw_themselves() -> None:
+def test_rows_with_intervals_draw_themselves(texts: Texts) -> None:
     pytest.importorskip("matplotlib")
     rows = Rows(FIGURES, COLUMNS)
     axes = rows.draw()
@@ -145,11 +146,11 @@ def test_rows_with_intervals_draw_themselves() -> None:
     other = rows.draw(column="other")
     assert [label.get_text() for label in other.get_yticklabels()] == ["Men", "Women"]
     assert rows.draw(axes, column="other") is axes
-    with pytest.raises(kgbias.UsageError, match=r"no column with intervals 'othr' \(did you mean"):
+    with texts.raises(kgbias.UsageError):
         rows.draw(column="othr")
-    with pytest.raises(kgbias.UsageError, match="no column of this table has intervals"):
+    with texts.raises(kgbias.UsageError):
         Rows(FIGURES, COLUMNS[:2]).draw()
-    with pytest.raises(kgbias.UsageError, match="no figure in the column 'bias'"):
+    with texts.raises(kgbias.UsageError):
         rows[1:].draw()
 
 

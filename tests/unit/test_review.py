@@ -15,6 +15,7 @@ from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.models.base import PromptForm, Request
 from kgbias.packs import Example, load_pack
 from tests.scripted_model import ScriptedModel
+from tests.texts import Texts
 
 SIZE = {"samples": 2, "iterations": 1, "predicate_prompts": 2, "object_prompts": 2}
 
@@ -175,17 +176,15 @@ def test_a_decision_outlives_the_crawl(study: kgbias.Study) -> None:
     assert list(done.stored.generations()) == undisturbed
 
 
-def test_what_cannot_be_decided(run: kgbias.Run) -> None:
+def test_what_cannot_be_decided(run: kgbias.Run, texts: Texts) -> None:
     review = run.review()
     assert review.by
     nothing = review.answers(reason="unparsable")[0]
-    with pytest.raises(UsageError, match="needs a predicate and an object"):
+    with texts.raises(UsageError):
         review.decide(nothing, "restore")
     with pytest.raises(UsageError, match="no answer 'x'"):
         review.decide("x", "reject")
-    with pytest.raises(
-        UsageError, match="no decision 'perhaps'; use restore, reject, undo or none"
-    ):
+    with texts.raises(UsageError):
         review.decide(nothing, "perhaps")  # type: ignore[arg-type]
     with pytest.raises(UsageError, match="who decides"):
         run.review(by=" ")
@@ -232,7 +231,7 @@ def test_a_sheet_out_and_in(run: kgbias.Run, tmp_path: Path) -> None:
     ],
 )
 def test_a_bad_row_leaves_everything_as_it_was(
-    run: kgbias.Run, tmp_path: Path, change: dict[str, str], message: str
+    run: kgbias.Run, tmp_path: Path, change: dict[str, str], message: str, texts: Texts
 ) -> None:
     review, path = run.review(by="Ana"), tmp_path / "out.csv"
     review.write_sheet(path, review.answers())
@@ -245,7 +244,7 @@ def test_a_bad_row_leaves_everything_as_it_was(
     assert said(run) == [] and len(review.history()) == 0
     rows[2] = rows[0]
     write(path, rows)
-    with pytest.raises(DataError, match="line 4: this answer has two decisions"):
+    with texts.raises(DataError):
         review.read_sheet(path)
 
 
@@ -260,7 +259,7 @@ def command(run: kgbias.Run, *arguments: str, **more: str) -> Result:
     )
 
 
-def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
+def test_the_command(run: kgbias.Run, tmp_path: Path, texts: Texts) -> None:
     path = str(tmp_path / "out.csv")
     result = command(run, "--csv", path, "--reason", "refused")
     assert "6 answers" in result.stderr and "--from" in result.stderr
@@ -274,7 +273,7 @@ def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
     assert said(run) == [("Non-binary people", "This weather", 2), ("Women", "This weather", 2)]
     with pytest.raises(UsageError, match="choose one of"):
         command(run, "--undo", "--json")
-    with pytest.raises(UsageError, match="--from reads the whole file"):
+    with texts.raises(UsageError):
         command(run, "--from", path, "--accepted")
     with pytest.raises(UsageError, match="keys need a terminal"):
         command(run)

@@ -12,6 +12,7 @@ from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
 from kgbias.measure.scorers import class_judgement, load_scorer
 from kgbias.measures import MEASURES, Measure
 from tests.conftest import require_modules
+from tests.texts import Texts
 
 
 def test_toxicity_from_a_file(tmp_path: Path) -> None:
@@ -57,7 +58,9 @@ def test_bad_files(measure: str, content: str, message: str, tmp_path: Path) -> 
         load_scorer(measure, f"scores:{tmp_path / 'none.csv'}")
 
 
-def test_scores_of_a_new_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_of_a_new_measure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: Texts
+) -> None:
     """What a file may hold follows from the entry: a number without bounds, or classes."""
     length = Measure("length", None, "longer", {}, ".0f", (), "lowest", columns=("size",))
     signs = {"high": 1.0, "low": -1.0}
@@ -72,12 +75,12 @@ def test_scores_of_a_new_measure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (found,) = load_scorer("rank", f"scores:{path}").score(["Men lie."])
     assert (found.value, found.label) == (1.0, "high")
     assert class_judgement("rank", {"low": 0.75, "high": 0.25}).value == -0.5
-    with pytest.raises(UsageError, match="no length scorer 'offline'; choose from hf:ID"):
+    with texts.raises(UsageError):
         load_scorer("length")
     path.write_text("text,length,label\nMen lie.,inf,middling\n")
-    with pytest.raises(DataError, match=r"length 'inf' is not a number$"):
+    with texts.raises(DataError):
         load_scorer("length", f"scores:{path}")
-    with pytest.raises(DataError, match="'middling' is not a rank label"):
+    with texts.raises(DataError):
         load_scorer("rank", f"scores:{path}")
 
 
@@ -126,7 +129,7 @@ def endpoint(monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Endpoint]]:
     server.server_close()
 
 
-def test_the_moderation_endpoint(endpoint: type[Endpoint]) -> None:
+def test_the_moderation_endpoint(endpoint: type[Endpoint], texts: Texts) -> None:
     scorer = load_scorer("toxicity", "openai-moderation")
     found = scorer.score(["hh", "ah", "a"] * 20)
     assert [j.value for j in found[:3]] == [1.0, 0.5, 0.0] and len(found) == 60
@@ -136,7 +139,7 @@ def test_the_moderation_endpoint(endpoint: type[Endpoint]) -> None:
     assert threats.score(["x"])[0].value == 0.25
     (attack,) = load_scorer("identity_attack", "openai-moderation").score(["hh"])
     assert (found[0].label, attack.label) == ("toxic", "attack")
-    with pytest.raises(UsageError, match=r"no category .rage.; it has: hate, hate.threatening$"):
+    with texts.raises(UsageError):
         load_scorer("toxicity", "openai-moderation:rage")
     with pytest.raises(UsageError, match="not regard"):
         load_scorer("regard", "openai-moderation")

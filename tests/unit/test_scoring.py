@@ -19,6 +19,7 @@ from kgbias.measure.scorers import Judgement, load_scorer
 from kgbias.measure.scorers._axes import AxisScorer
 from kgbias.measure.scoring import measure_run
 from kgbias.models.base import ModelInfo
+from tests.texts import Texts
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("Robots", "gender"))
 RUN = Run("run", ModelInfo("test"), {}, GROUPS)
@@ -97,23 +98,23 @@ def test_overall_regard_counts_what_was_said(store: SQLiteStore, run: Run) -> No
 
 
 def test_a_file_that_lacks_scores_is_refused_before_others_read(
-    store: SQLiteStore, run: Run, tmp_path: Path
+    store: SQLiteStore, run: Run, tmp_path: Path, texts: Texts
 ) -> None:
     (path := tmp_path / "s.csv").write_text("text,toxicity\nWomen love pie.,0.1\n")
     others = RuleScorer("regard")
-    with pytest.raises(DataError, match="no score for 3 of 4"):
+    with texts.raises(DataError):
         measure_run(StoredRun(store, run), [others, load_scorer("toxicity", f"scores:{path}")])
     assert not others.read
 
 
 def test_vectors_without_an_axis_are_refused_before_others_read(
-    store: SQLiteStore, run: Run, tmp_path: Path
+    store: SQLiteStore, run: Run, tmp_path: Path, texts: Texts
 ) -> None:
     """Every statement would lie at 0; and at no number, were one of its words none."""
     pytest.importorskip("gensim")
     (path := tmp_path / "v.txt").write_text("2 2\nlove 1 0\nkind nan 1\n")
     others = RuleScorer("regard")
-    with pytest.raises(DataError, match="no axes of warmth and competence"):
+    with texts.raises(DataError):
         measure_run(StoredRun(store, run), [others, AxisScorer("warmth", f"vectors:{path}")])
     assert not others.read
     with pytest.raises(DataError, match="no number, or infinite"):
@@ -176,8 +177,10 @@ class TooMuch(RuleScorer):
         return [Judgement(math.nan if "tea" in text else 2.0, "toxic", {}) for text in texts]
 
 
-def test_a_value_out_of_the_range_of_its_measure_is_refused(store: SQLiteStore, run: Run) -> None:
+def test_a_value_out_of_the_range_of_its_measure_is_refused(
+    store: SQLiteStore, run: Run, texts: Texts
+) -> None:
     """Which a scorer of another package may give."""
-    with pytest.raises(DataError, match=r"rule gives toxicity the value .*from 0 to 1"):
+    with texts.raises(DataError):
         measure_run(StoredRun(store, run), [TooMuch("toxicity")])
     assert not any(t.scores for t in store.triples(run.id))

@@ -9,6 +9,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.selection import SelectedStatements, Selection, select_one_arm, select_statements
 from kgbias.graph.store import StoredRun, open_store
 from tests.arms_data import arms_run
+from tests.texts import Texts
 
 
 @pytest.fixture
@@ -37,7 +38,7 @@ def test_each_arm_is_counted_for_itself_and_nonsense_is_left_out(run: StoredRun)
     assert [t.arm for t in counted.triples_of_arm("prefix")] == ["prefix", "prefix"]
 
 
-def test_one_arm_has_its_own_counts_and_total(run: StoredRun) -> None:
+def test_one_arm_has_its_own_counts_and_total(run: StoredRun, texts: Texts) -> None:
     counted = select_statements(run, Selection(arm="prefix"))
     assert rows(counted) == [
         ("prefix", "Elves", "love songs", 1),
@@ -48,7 +49,7 @@ def test_one_arm_has_its_own_counts_and_total(run: StoredRun) -> None:
         6,
         {"acceptability": 1},
     )
-    with pytest.raises(UsageError, match=r"no arm 'both' in run .*; choose from none, prefix"):
+    with texts.raises(UsageError):
         select_statements(run, Selection(arm="both"))
 
 
@@ -73,8 +74,8 @@ def test_echoes_are_told_from_what_was_shown(run: StoredRun) -> None:
     )
 
 
-def test_what_cannot_be_said_of_several_arms_names_them(run: StoredRun) -> None:
-    with pytest.raises(UsageError, match=r"the arms none, prefix, which .* with `arm`"):
+def test_what_cannot_be_said_of_several_arms_names_them(run: StoredRun, texts: Texts) -> None:
+    with texts.raises(UsageError):
         select_one_arm(run)
     assert select_one_arm(run, Selection(arm="none")).arms == ("none",)
 

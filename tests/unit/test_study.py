@@ -19,6 +19,7 @@ from kgbias.models.base import Request
 from kgbias.stats.estimate import Estimate
 from kgbias.study.records import Figure
 from tests.scripted_model import ScriptedModel
+from tests.texts import Texts
 
 SMALL = {
     "prompts": "salinas-2023",
@@ -48,10 +49,10 @@ def study(tmp_path: Path) -> kgbias.Study:
     return kgbias.open(tmp_path / "kgbias.db", progress=False)
 
 
-def test_a_crawl_names_its_model(study: kgbias.Study, model: ScriptedModel) -> None:
+def test_a_crawl_names_its_model(study: kgbias.Study, model: ScriptedModel, texts: Texts) -> None:
     asked: Any = {"category": "gender", **SMALL}
     with study:
-        with pytest.raises(kgbias.UsageError, match="'reference' is the spec of a model"):
+        with texts.raises(kgbias.UsageError):
             study.crawl(model, model_name="reference", **asked)
         assert not model.requests
         run = study.crawl(model, model_name="Model A", **asked)
@@ -64,7 +65,7 @@ def test_a_crawl_names_its_model(study: kgbias.Study, model: ScriptedModel) -> N
         )
         study.crawl(ScriptedModel(reply), model_name="Model B", **asked)
         assert [run.model.title for run in study.runs()] == ["Model B"]
-        with pytest.raises(kgbias.UsageError, match="would be called 'Model B'"):
+        with texts.raises(kgbias.UsageError):
             study.crawl(ScriptedModel(reply, name="other"), model_name="Model B", **asked)
 
 
@@ -137,16 +138,16 @@ def test_a_path_begins_at_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
         assert study.import_file(Path("~/out.csv")).triples()[0].object == "rain"
 
 
-def test_what_is_no_axes_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_axes_is_refused(tmp_path: Path, texts: Texts) -> None:
     from kgbias.io.drawing import draw_estimates
 
-    with pytest.raises(kgbias.UsageError, match="`ax` takes one of matplotlib's axes, not a list"):
+    with texts.raises(kgbias.UsageError):
         draw_estimates([("a", kgbias.Estimate(1.0, 0.0, 2.0, 3))], "x", [])
 
 
 @pytest.mark.parametrize("store", [5, ["k.db"], 1.5, b"k.db"])
-def test_what_is_no_store_is_refused(store: Any) -> None:
-    with pytest.raises(kgbias.UsageError, match="a store is a path, an address or None"):
+def test_what_is_no_store_is_refused(store: Any, texts: Texts) -> None:
+    with texts.raises(kgbias.UsageError):
         kgbias.open(store)
 
 
@@ -218,7 +219,7 @@ def test_a_value_of_another_kind_is_refused(study: kgbias.Study, model: Scripted
                 call()
 
 
-def test_ctrl_c_keeps_what_came(study: kgbias.Study, model: ScriptedModel) -> None:
+def test_ctrl_c_keeps_what_came(study: kgbias.Study, model: ScriptedModel, texts: Texts) -> None:
     def stopping(request: Request) -> str:
         if len(model.requests) == 9:
             raise KeyboardInterrupt
@@ -226,7 +227,7 @@ def test_ctrl_c_keeps_what_came(study: kgbias.Study, model: ScriptedModel) -> No
 
     model._reply = stopping
     with study:
-        with pytest.raises(kgbias.Interrupted, match="9 answers that came are kept, 9 statements"):
+        with texts.raises(kgbias.Interrupted):
             study.crawl(model, category="gender", name="cut", **SMALL)  # type: ignore[arg-type]
         assert study.run("cut").status == "stopped"
         model._reply = reply

@@ -52,6 +52,7 @@ from kgbias.probe import apx
 from kgbias.probe.apx import read_apx
 from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
 from kgbias.study import review
+from tests.texts import Texts
 
 Rows = list[dict[str, str]]
 
@@ -267,7 +268,10 @@ def test_another_encoding_is_named_with_its_remedy_and_read_when_given(
 
 
 def test_the_commands_take_an_encoding(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    texts: Texts,
 ) -> None:
     monkeypatch.chdir(tmp_path)
     text = "group;predicate;object;note\nKöche;are;fröhlich;x\n"
@@ -281,7 +285,7 @@ def test_the_commands_take_an_encoding(
         main()
     told = capsys.readouterr()
     assert "1 statements" in told.out
-    assert "read are group, predicate, object; not read are note" in told.err
+    texts.check(told.err)
     # The published Dutch CrowS-Pairs are in Mac Roman.
     assert any("--encoding" in option.opts for option in benchmark.params)
 
@@ -327,9 +331,9 @@ def test_what_is_no_list_of_groups_is_refused_in_one_line(
     assert len(str(caught.value).splitlines()) == 1
 
 
-def test_two_scores_of_one_text_are_refused(tmp_path: Path) -> None:
+def test_two_scores_of_one_text_are_refused(tmp_path: Path, texts: Texts) -> None:
     (tmp_path / "s.csv").write_text("text,score\nBakers are kind,0.2\nBakers are kind,0.7\n")
-    with pytest.raises(DataError, match=r"two scores of 'bakers are kind', 0.2 and 0.7"):
+    with texts.raises(DataError):
         FileScorer("toxicity", str(tmp_path / "s.csv"))
 
 
@@ -374,7 +378,7 @@ def test_stereoset_as_it_is_published_and_as_the_hub_has_it(tmp_path: Path) -> N
     assert found[0][0].sentences[0] == "The baker is loud."
 
 
-def test_a_test_of_sent_bias(tmp_path: Path) -> None:
+def test_a_test_of_sent_bias(tmp_path: Path, texts: Texts) -> None:
     sets = {
         k: {"category": k.upper(), "examples": [f"{k}1", f"{k}2"]}
         for k in ("targ1", "targ2", "attr1", "attr2")
@@ -383,7 +387,7 @@ def test_a_test_of_sent_bias(tmp_path: Path) -> None:
     (test,) = read_tests(tmp_path / "weat1.jsonl")
     assert (test.name, test.x.words, test.b.concept) == ("weat1", ("targ11", "targ12"), "ATTR2")
     (tmp_path / "weat2.jsonl").write_text(json.dumps({"targ1": {}}))
-    with pytest.raises(DataError, match="targ1 has no list of examples"):
+    with texts.raises(DataError):
         read_tests(tmp_path / "weat2.jsonl")
 
 
@@ -443,7 +447,9 @@ def test_what_is_no_group_is_never_taken_for_one(text: str, why: str, tmp_path: 
         assert len(str(caught.value).splitlines()) == 1
 
 
-def test_cells_of_triples_and_scores_as_other_programs_write_them(tmp_path: Path) -> None:
+def test_cells_of_triples_and_scores_as_other_programs_write_them(
+    tmp_path: Path, texts: Texts
+) -> None:
     path = tmp_path / "x"
     path.write_text(
         'Group,predicate,object,Count\nElves,are,kind,"1,234"\nElves,are,NA,1\n'
@@ -459,7 +465,7 @@ def test_cells_of_triples_and_scores_as_other_programs_write_them(tmp_path: Path
     path.write_text("text;Score\nElves are kind;0,25\nOrcs are loud;\n")
     (found,) = FileScorer("toxicity", str(path)).score(["Elves are kind"])
     assert found.value == 0.25
-    with pytest.raises(DataError, match="no score for 1 of 1"):
+    with texts.raises(DataError):
         FileScorer("toxicity", str(path)).score(["Orcs are loud"])
     path.write_text("Identity;Attribute;offensiveness\nElves;\"['kind', 'shy']\";0,5\n")
     known = [(s.group, s.attribute, s.offensiveness) for s in read_stereotypes(path)]
@@ -488,11 +494,13 @@ def test_what_an_export_guards_is_its_text_at_every_door(tmp_path: Path) -> None
         "prompt,answer,\nElves sing,yes,\nOrcs sing,no\nMen sing,no,\n",
     ],
 )
-def test_a_table_of_other_columns_is_no_list_of_statements(text: str, tmp_path: Path) -> None:
+def test_a_table_of_other_columns_is_no_list_of_statements(
+    text: str, tmp_path: Path, texts: Texts
+) -> None:
     path = tmp_path / "table.csv"
     path.write_text(text)
     for read in (read_statements, build_stereotypes):
-        with pytest.raises(DataError, match="comma-separated, and has no column 'statement'"):
+        with texts.raises(DataError):
             read(path)
 
 
@@ -526,10 +534,10 @@ def test_what_is_no_text_and_no_table_is_named_at_every_door(
             read(path)
 
 
-def test_of_many_columns_a_line_names_the_first(tmp_path: Path) -> None:
+def test_of_many_columns_a_line_names_the_first(tmp_path: Path, texts: Texts) -> None:
     path = tmp_path / "table.csv"
     path.write_text(",".join(f"c{n}" for n in range(72)) + "\n" + ",".join("x" * 72) + "\n")
-    with pytest.raises(DataError, match=r"'c0', .*'c19' and 52 more"):
+    with texts.raises(DataError):
         read_identities(path)
 
 
@@ -561,10 +569,10 @@ def test_what_is_no_list_is_not_read_as_one(text: str, why: str, tmp_path: Path)
             read(str(path) if read is read_seeds else path)  # type: ignore[operator]
 
 
-def test_the_name_of_a_group_is_short(tmp_path: Path) -> None:
+def test_the_name_of_a_group_is_short(tmp_path: Path, texts: Texts) -> None:
     path = tmp_path / "groups.txt"
     path.write_text("Elves who live " + "far " * 30 + "away\n")
-    with pytest.raises(DataError, match="too long for a group"):
+    with texts.raises(DataError):
         read_identities(path)
 
 
@@ -660,21 +668,25 @@ def test_scores_in_json_lines_need_not_share_their_keys(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cell", ["-1", '{""a"": 1}'])
-def test_a_column_of_that_name_may_hold_something_else(cell: str, tmp_path: Path) -> None:
+def test_a_column_of_that_name_may_hold_something_else(
+    cell: str, tmp_path: Path, texts: Texts
+) -> None:
     """As the column stereotype of BUG, which says whether a sentence is one."""
     path = tmp_path / "table.csv"
     path.write_text(f'sentence,stereotype\nThe nurse sings.,"{cell}"\n')
-    with pytest.raises(DataError, match=r"line 2: .* in the column 'stereotype' is no statement"):
+    with texts.raises(DataError):
         build_stereotypes(path)
     path.write_text("statement\n0\n")
     with pytest.raises(DataError, match="'0' is no statement"):
         read_statements(path)
 
 
-def test_a_byte_that_a_named_encoding_lacks_is_said_with_its_name(tmp_path: Path) -> None:
+def test_a_byte_that_a_named_encoding_lacks_is_said_with_its_name(
+    tmp_path: Path, texts: Texts
+) -> None:
     path = tmp_path / "groups.txt"
     path.write_bytes("Crème\n".encode("mac_roman"))  # 0x8f, which cp1252 lacks
-    with assume_encoding("cp1252"), pytest.raises(DataError, match="0x8f is not cp1252 text"):
+    with assume_encoding("cp1252"), texts.raises(DataError):
         read_identities(path)
     with assume_encoding("mac_roman"):
         assert read_identities(path) == {"": ("Crème",)}
