@@ -26,6 +26,7 @@ from kgbias.methods.associations.weat import weat
 from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import load_vectors
 from tests.conftest import ROOT, require_modules
+from tests.texts import Texts
 
 require_modules("gensim")
 
@@ -246,7 +247,7 @@ def test_every_format_gives_the_same_vectors(tmp_path: Path) -> None:
         load_vectors(text, "pickle")
 
 
-def test_fasttext_binary(tmp_path: Path) -> None:
+def test_fasttext_binary(tmp_path: Path, texts: Texts) -> None:
     from gensim.models.fasttext import FastText, save_facebook_model
 
     model = FastText([["amy", "bob"]] * 9, vector_size=4, min_count=1, bucket=10, epochs=1)
@@ -258,7 +259,7 @@ def test_fasttext_binary(tmp_path: Path) -> None:
     whole = path.read_bytes()
     for size in (92, 95, 96, 100, 110, 120):  # words are at 92 to 118
         path.write_bytes(whole[:size])
-        with pytest.raises(DataError, match=r"a word does not end|cannot be read as"):
+        with texts.raises(DataError):
             load_vectors(path)
 
 
@@ -336,7 +337,7 @@ def fasttext(path: Path, words: int = 2, length: int = 3, rows: int = 4) -> Path
     return path
 
 
-def test_a_header_may_not_claim_more_than_the_file_holds(tmp_path: Path) -> None:
+def test_a_header_may_not_claim_more_than_the_file_holds(tmp_path: Path, texts: Texts) -> None:
     """Of 80 bytes that claimed a billion numbers, gensim made room for gigabytes."""
     sound = tmp_path / "sound.bin"
     sound.write_bytes(b"2 2\nmen " + np.ones(2, np.float32).tobytes() + b"tea " + bytes(8))
@@ -353,5 +354,5 @@ def test_a_header_may_not_claim_more_than_the_file_holds(tmp_path: Path) -> None
         with pytest.raises(DataError, match=r"claims|cannot be read"):
             load_vectors(tmp_path / name, "word2vec-binary" if "minus" in name else "auto")
     for claim in ({"rows": 10**9}, {"length": 2**40}, {"rows": -4, "length": -3}):
-        with pytest.raises(DataError, match=r"more than its \d+ bytes can hold"):
+        with texts.raises(DataError):
             load_vectors(fasttext(tmp_path / "fast.bin", **claim))

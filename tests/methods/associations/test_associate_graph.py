@@ -41,6 +41,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import VectorLookup
 from kgbias.stats.inference import ranks
 from tests.conftest import require_modules
+from tests.texts import Texts
 
 CATEGORIES = ("gender", "ethnicity", "nationality", "religion")
 WORDS = {"kind": "positive", "honest": "positive", "rude": "negative", "lazy": "negative"}
@@ -144,16 +145,14 @@ def test_words_of_positive_and_negative_regard(store: SQLiteStore, run: Run) -> 
         regard_words([t for t in store.triples(run.id) if t.object == "kind"])
 
 
-def test_two_groups_become_a_test(store: SQLiteStore, run: Run, file: Path) -> None:
+def test_two_groups_become_a_test(store: SQLiteStore, run: Run, file: Path, texts: Texts) -> None:
     """By declared indicators: with the groups' names alone every d would be +-1.4142."""
     asked = GroupTestSets(StoredRun(store, run), attributes="manners", indicators_file=file)
     ((test,), left_out) = asked.build_tests(("elves", "Orcs"))
     assert (test.x.concept, test.x.words) == ("Elves", ELVES) and test.y.words == ORCS
     assert (test.a.words, test.b.words, left_out) == (KIND, RUDE, [])
     assert test.source == "names: made up; made up" and not test.has_few_words
-    with pytest.raises(
-        UsageError, match=r"no group 'Hobbits' in run .*; choose from Elves, Orcs, Ents"
-    ):
+    with texts.raises(UsageError):
         asked.build_tests(("Hobbits", "Orcs"))
     everything, left_out = asked.build_tests("all")
     assert everything == [test] and len(left_out) == 1
@@ -162,20 +161,22 @@ def test_two_groups_become_a_test(store: SQLiteStore, run: Run, file: Path) -> N
         _ = GroupTestSets(StoredRun(store, run), attributes="food").attribute_pair
 
 
-def test_too_few_indicators_are_refused_never_a_d(store: SQLiteStore, run: Run, file: Path) -> None:
+def test_too_few_indicators_are_refused_never_a_d(
+    store: SQLiteStore, run: Run, file: Path, texts: Texts
+) -> None:
     stored = StoredRun(store, run)
     why = r"Ents has 2 indicators to test, and a test needs 8 per side: declare them in .*tors.toml"
     with pytest.raises(UsageError, match=why):
         GroupTestSets(stored, indicators_file=file).build_tests(("Elves", "Ents"))
-    with pytest.raises(UsageError, match="has 0 terms to test"):
+    with texts.raises(UsageError):
         GroupTestSets(stored, indicators_file=file, targets="terms").build_tests(("Elves", "Orcs"))
-    with pytest.raises(UsageError, match=r"has 0 indicators.*a file of your own.*indicators.toml"):
+    with texts.raises(UsageError):
         GroupTestSets(stored).build_tests(("Elves", "Orcs"))
-    with pytest.raises(UsageError, match=r"positive regard has 2 words.* other `attributes`"):
+    with texts.raises(UsageError):
         _ = GroupTestSets(stored, attributes="regard").attribute_pair
 
 
-def test_shipped_groups_have_eight_indicators_of_one_kind() -> None:
+def test_shipped_groups_have_eight_indicators_of_one_kind(texts: Texts) -> None:
     groups = tuple(group for name in CATEGORIES for group in published_seeds()[name].as_groups())
     run = Run("seeds", ModelInfo("stub"), {}, groups)
     targets, left_out = find_targets(run, shipped_indicators())
@@ -195,7 +196,7 @@ def test_shipped_groups_have_eight_indicators_of_one_kind() -> None:
         shipped_indicators(), by_name["Mexican people"], by_name["Dutch people"]
     )
     assert mexican.words[1] == "people from Mexico" and len(mexican.words) == len(dutch.words)
-    with pytest.raises(UsageError, match="Indian people has 0 names"):  # all are Asian names, too
+    with texts.raises(UsageError):  # all are Asian names, too
         target_sets(
             shipped_indicators(), by_name["Asian people"], by_name["Indian people"], "names"
         )
@@ -235,7 +236,7 @@ def test_pairs_of_attributes_that_are_wrong_are_one_line(tmp_path: Path) -> None
     assert str(path) in str(error.value) and "\n" not in str(error.value)
 
 
-def test_topics_as_attributes(store: SQLiteStore, run: Run) -> None:
+def test_topics_as_attributes(store: SQLiteStore, run: Run, texts: Texts) -> None:
     with pytest.raises(UsageError, match=r"has no topics: run.measure\(topics=True\)"):
         topic_sets(run, store.topics(run.id), "kind", "rude")
     found = [
@@ -251,9 +252,9 @@ def test_topics_as_attributes(store: SQLiteStore, run: Run) -> None:
     why = "'old' is more than one topic; choose from peoples:0 kind"
     with pytest.raises(UsageError, match=why):
         topic_sets(run, models, "old", "rude")
-    with pytest.raises(UsageError, match="'songs' is no topic of the run; choose from peoples:0"):
+    with texts.raises(UsageError):
         topic_sets(run, models, "songs", "rude")
-    with pytest.raises(UsageError, match="the same words: name two different ones"):
+    with texts.raises(UsageError):
         topic_sets(run, models, "0", "kind")
 
 

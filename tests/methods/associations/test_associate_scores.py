@@ -24,6 +24,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.vectors import VectorLookup, load_vectors
 from kgbias.stats.inference import student_quantile
 from tests.conftest import ROOT, require_modules
+from tests.texts import Texts
 
 X, Y = np.array([[1.0, 0.0], [3.0, 0.0]]), np.array([[0.0, 1.0], [0.0, 3.0]])
 A, B = np.array([[2.0, 1.0], [2.0, -1.0]]), np.array([[0.0, 4.0]])
@@ -91,7 +92,7 @@ def test_wefes_own_examples(vectors: Path) -> None:
     assert ripa(female[:7], male[:7], family) == pytest.approx(0.18600442, abs=1e-6)
 
 
-def test_scores_are_methods_without_a_p_value(vectors: Path) -> None:
+def test_scores_are_methods_without_a_p_value(vectors: Path, texts: Texts) -> None:
     found = associate(["weat6"], ["weat", *SCORES], vectors=vectors)
     rows = {row["method"]: row for row in found.records()}
     assert rows["weat"]["family"] == 1 and rows["weat"]["p_holm"] == rows["weat"]["p_value"]
@@ -102,7 +103,7 @@ def test_scores_are_methods_without_a_p_value(vectors: Path) -> None:
         assert row["settings"]["score"] == SCORES[name].meaning
         assert (row["low"] < row["high"]) == (name != "ect")
     assert rows["rnd"]["effect_size"] < 0 < rows["ripa"]["effect_size"]  # career is nearer to men
-    with pytest.raises(UsageError, match="tails has no effect here"):
+    with texts.raises(UsageError):
         associate(["weat6"], ["rnd"], vectors=vectors, tails="two")
 
 

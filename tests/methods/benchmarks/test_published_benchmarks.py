@@ -15,6 +15,7 @@ from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.stereoset import read_stereoset
 from kgbias.methods.benchmarks.winogender import read_winogender
 from tests.methods.benchmarks.test_benchmarks import ROWS, stereo_file
+from tests.texts import Texts
 from tests.unit.test_published_forms import UNREAD_SETS, check_refused_by_name, csv_of
 
 
@@ -136,7 +137,7 @@ def test_bbq_in_a_table_of_text(tmp_path: Path) -> None:
     assert asked_of(tmp_path / "bbq.csv") == asked_of(tmp_path / "bbq.jsonl")
 
 
-def test_bbq_may_name_its_groups_beside_its_columns(tmp_path: Path) -> None:
+def test_bbq_may_name_its_groups_beside_its_columns(tmp_path: Path, texts: Texts) -> None:
     path = tmp_path / "Age.jsonl"
     rows = [dict(row) for row in ROWS]
     before = asked_of_rows(path, rows)
@@ -145,7 +146,7 @@ def test_bbq_may_name_its_groups_beside_its_columns(tmp_path: Path) -> None:
     assert asked_of_rows(path, rows) == before
     for row in rows:
         del row["question_index"]
-    with pytest.raises(DataError, match="line 1 is not a BBQ question: there is no 'question_ind"):
+    with texts.raises(DataError):
         asked_of_rows(path, rows)
 
 
@@ -219,9 +220,9 @@ def test_what_to_do_is_said_of_a_table_without_the_columns(
         read_crows_pairs(tmp_path / "file")
 
 
-def test_what_stereoset_needs_is_said_in_words(tmp_path: Path) -> None:
+def test_what_stereoset_needs_is_said_in_words(tmp_path: Path, texts: Texts) -> None:
     (tmp_path / "pairs.json").write_text('[["a", "b"], ["c", "d"]]')
-    with pytest.raises(DataError, match="a list of objects with context, target"):
+    with texts.raises(DataError):
         read_stereoset(tmp_path / "pairs.json")
 
 

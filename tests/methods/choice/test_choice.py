@@ -45,6 +45,7 @@ from kgbias.report.page import standard_sections
 from kgbias.report.run_data import RunData
 from tests.report_data import shown_rows
 from tests.scripted_model import ScriptedModel
+from tests.texts import Texts
 
 OPTIONS = (("Elves", "Fair folk"), ("Orcs",), ("Dwarves",), ("Half Orcs",))
 ENDS = ("s", " people", " folk", " ones")
@@ -340,11 +341,11 @@ def test_groups_are_offered_by_their_names_in_turn(tmp_path: Path) -> None:
     assert part.floor is None and not {row["verdict"] for row in part.rows()} - {""}  # all alike
 
 
-def test_it_goes_on_where_it_stopped(study: kgbias.Study) -> None:
+def test_it_goes_on_where_it_stopped(study: kgbias.Study, texts: Texts) -> None:
     run = study.run()
     whole = choice.choose(run, ScriptedModel(chooser, name="other"), samples=3)
     model = ScriptedModel(chooser)
-    with pytest.raises(Interrupted, match="10 answers that came are kept"):
+    with texts.raises(Interrupted):
         choice.choose(run, model, samples=3, max_requests=10)
     assert not list(choice.list_choices(run, "scripted"))
     found = choice.choose(run, model, samples=3)
@@ -407,10 +408,12 @@ def test_bad_input_is_one_line(study: kgbias.Study, options: dict[str, object], 
         choice.choose(study.run(), ScriptedModel(chooser), **options)  # type: ignore[arg-type]
 
 
-def test_a_run_of_one_group_has_nothing_to_choose(study: kgbias.Study, tmp_path: Path) -> None:
+def test_a_run_of_one_group_has_nothing_to_choose(
+    study: kgbias.Study, tmp_path: Path, texts: Texts
+) -> None:
     (tmp_path / "one.csv").write_text("group,predicate,object\nElves,love,songs\n", "utf-8")
     run = study.import_file(tmp_path / "one.csv", name="one")
-    with pytest.raises(DataError, match="no category with two groups"):
+    with texts.raises(DataError):
         choice.choose(run, ScriptedModel(chooser))
 
 

@@ -35,6 +35,7 @@ from kgbias.models.base import Request
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import wilson_interval
 from tests.scripted_model import ScriptedModel
+from tests.texts import Texts
 
 TABLE = """\
 Unnamed: 0,name,age,traits,physical,religion,Gender,Ethnicity,run_id
@@ -91,16 +92,14 @@ def test_names_are_looked_up_where_a_file_says_nothing_of_them(tmp_path: Path) -
         assert [p.labels["group"] for p in profiles.list_profiles(run)] == ["ARAB F", "AFRICAN M"]
 
 
-def test_the_names_that_are_shipped() -> None:
+def test_the_names_that_are_shipped(texts: Texts) -> None:
     names = given_names("globalbias")
     assert len({n.label for n in names}) == 40
     assert min(Counter(n.label for n in names).values()) == 9  # one name is listed twice
     (first, *_) = select_names(names, ["arab women"])
     assert (first.label, first.group, first.gender) == ("ARAB F", "Arab women", "F")
     assert {n.group for n in given_names("reference")} >= {"Velmari people", "Ostrans"}
-    with pytest.raises(
-        UsageError, match="no group 'martians' in the list of names; choose from African men"
-    ):
+    with texts.raises(UsageError):
         select_names(names, ["Martians"])
 
 
@@ -214,8 +213,8 @@ def test_what_cannot_be_analysed(options: dict[str, object], message: str) -> No
         analyse_profiles(people(True), **options)  # type: ignore[arg-type]
 
 
-def test_one_profile_of_each_group_is_too_few() -> None:
-    with pytest.raises(UsageError, match="every group has a single profile"):
+def test_one_profile_of_each_group_is_too_few(texts: Texts) -> None:
+    with texts.raises(UsageError):
         analyse_profiles([profile("a", "elves", pet="cat"), profile("b", "orcs", pet="dog")])
 
 
@@ -373,12 +372,12 @@ def test_profiles_are_written_into_the_graph(tmp_path: Path) -> None:
         assert review and len(profiles.list_profiles(run)[0].parts) == len(found[0].parts) - 1
 
 
-def test_a_stopped_command_goes_on(tmp_path: Path) -> None:
+def test_a_stopped_command_goes_on(tmp_path: Path, texts: Texts) -> None:
     def told(path: str, stop: bool) -> tuple[int, list[Profile]]:
         model = ScriptedModel(answers)
         with kgbias.open(tmp_path / path, progress=False) as study:
             if stop:
-                with pytest.raises(Interrupted, match="stopped at the budget of 7 requests"):
+                with texts.raises(Interrupted):
                     profiles.write_profiles(
                         study, model, form="json", max_requests=7, name="a", **FEW
                     )
@@ -402,7 +401,7 @@ def test_attribute_by_attribute(tmp_path: Path) -> None:
         assert run.generation_summary.outcome_totals == {"ok": 4, "unparsable": 4 * 4 * 2}
 
 
-def test_what_profiles_cost() -> None:
+def test_what_profiles_cost(texts: Texts) -> None:
     with kgbias.open(None, progress=False) as study:
         price = profiles.write_profiles(study, "openai:x", dry_run=True)
         assert (price.names, price.groups, price.form) == (399, 40, "json")
@@ -411,13 +410,13 @@ def test_what_profiles_cost() -> None:
             study, "smollm2", attribute="religion", limit=1, dry_run=True
         )
         assert price.requests == 120
-        with pytest.raises(UsageError, match="no attribute 'x'; choose from age"):
+        with texts.raises(UsageError):
             profiles.write_profiles(study, "smollm2", attribute="x", dry_run=True)
-        with pytest.raises(UsageError, match="`structured` is for models that take"):
+        with texts.raises(UsageError):
             profiles.write_profiles(study, "smollm2", structured=True, form="json", dry_run=True)
 
 
-def test_a_faulty_pack_says_what_is_wrong(tmp_path: Path) -> None:
+def test_a_faulty_pack_says_what_is_wrong(tmp_path: Path, texts: Texts) -> None:
     (tmp_path / "attribute.toml").write_text(
         (resource_path("prompts", "profiles") / "attribute.toml").read_text()
     )
@@ -432,7 +431,7 @@ def test_a_faulty_pack_says_what_is_wrong(tmp_path: Path) -> None:
         (tmp_path / "pack.toml").write_text(text)
         with pytest.raises(DataError, match=message):
             load_profile_pack(tmp_path)
-    with pytest.raises(UsageError, match="no prompts 'sentences'; choose from profiles"):
+    with texts.raises(UsageError):
         load_profile_pack("sentences")
 
 

@@ -24,6 +24,7 @@ from kgbias.models.score.base import Convention
 from kgbias.probe.result import ScorerInfo, sofa_result
 from kgbias.probe.sofa import category_bias, overall_bias
 from tests.report_data import shown_rows
+from tests.texts import Texts
 
 DATA = Path(__file__).parents[2] / "data"
 SETS = {"c": (("A", "B"), ("s", "t u", "v w x")), "d": (("C", "D"), ("s", "y"))}
@@ -93,16 +94,16 @@ def test_equal_models_share_their_ranks() -> None:
     ]
 
 
-def test_a_model_alone_and_one_asked_twice() -> None:
+def test_a_model_alone_and_one_asked_twice(texts: Texts) -> None:
     one, whole = probed("one", FIRST), ProbeSet.from_texts("mine", SETS)
     alone = compare_sofa([one], whole)
     assert alone.models[0].probabilities == (1.0,) and not alone.contrasts
     half = replace(one, settings=(("kind", "causal"), ("dtype", "bfloat16")))
     names = [m.model for m in compare_sofa([one, half], whole).models]
     assert names == ["one", "one (dtype bfloat16)"]
-    with pytest.raises(UsageError, match="no model was probed with the set 'mine'"):
+    with texts.raises(UsageError):
         compare_sofa([], whole)
-    with pytest.raises(UsageError, match="only the same probes can be compared"):
+    with texts.raises(UsageError):
         compare_sofa([one], ProbeSet.from_texts("mine", {"c": SETS["c"]}))
 
 
@@ -139,15 +140,15 @@ def test_the_ranks_of_the_paper() -> None:
     }
 
 
-def test_scores_of_other_benchmarks(tmp_path: Path) -> None:
+def test_scores_of_other_benchmarks(tmp_path: Path, texts: Texts) -> None:
     path = tmp_path / "b.csv"
     path.write_text("model,x,y\na,1,\nb,2.5,3\n")
     assert read_benchmarks(path) == {"x": {"a": 1.0, "b": 2.5}, "y": {"b": 3.0}}
     path.write_text("model,x\na,much\n")
-    with pytest.raises(DataError, match="line 2: x is not a number"):
+    with texts.raises(DataError):
         read_benchmarks(path)
     path.write_text("model\na\n")
-    with pytest.raises(DataError, match="no benchmarks: add a column"):
+    with texts.raises(DataError):
         read_benchmarks(path)
 
 
@@ -164,11 +165,11 @@ class Corners:
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def test_too_few_texts_are_in_no_cluster() -> None:
+def test_too_few_texts_are_in_no_cluster(texts: Texts) -> None:
     found = cluster_texts(["eat a", "sing b"], Corners())
     assert found.labels == (-1, -1) and found.clusters == ()
     assert found.as_dict()["various"] == 2
-    with pytest.raises(UsageError, match="`min_cluster_size` must be at least 2"):
+    with texts.raises(UsageError):
         cluster_texts(["eat a"], Corners(), min_cluster_size=1)
 
 

@@ -21,6 +21,7 @@ from kgbias.methods.stories.links import BOUND, GOES, find_links
 from kgbias.methods.stories.second_reader import open_reader
 from kgbias.models.base import ModelInfo
 from tests.conftest import require_modules
+from tests.texts import Texts
 
 
 def story(group: str, name: str, sample: int, *said: tuple[str, str]) -> Profile:
@@ -109,15 +110,15 @@ def test_the_floor_deals_the_groups_anew() -> None:
     }
 
 
-def test_what_cannot_be_compared(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no category has stories about two groups"):
+def test_what_cannot_be_compared(tmp_path: Path, texts: Texts) -> None:
+    with texts.raises(UsageError):
         find_links(stories({"a": [5]}), 8)
-    with pytest.raises(UsageError, match="no attribute 'age'; choose from occupation"):
+    with texts.raises(UsageError):
         find_links(stories({"a": [5], "b": [1]}), 8, attributes=["age"])
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         (tmp_path / "t.csv").write_text("group,predicate,object\na,b,c\n", encoding="utf-8")
         run = study.import_file(tmp_path / "t.csv")
-        with pytest.raises(UsageError, match=r"have some told with stories\.write_stories"):
+        with texts.raises(UsageError):
             story_calls.find_links(run)
 
 
