@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 from random import Random
@@ -136,13 +137,27 @@ def _take_part_of_the_slow(
     items[:] = [item for item in items if item not in left_out]
 
 
-def _processor_seconds() -> float:
-    return sum(os.times()[:4])
+def _processor_seconds(config: pytest.Config) -> float:
+    """Of this process and of those that it started; as costs are recorded, of those that live too:
+    a browser would else be put down to the last test, as it ends."""
+    living = _living_seconds(os.getpid()) if config.getoption("record_costs") else 0.0
+    return sum(os.times()[:4]) + living
+
+
+def _living_seconds(process: int) -> float:
+    """Of what a process started, and of what that started (Linux)."""
+    seconds = 0.0
+    with suppress(OSError):  # it has just ended
+        for file in Path(f"/proc/{process}/task").glob("*/children"):
+            for child in map(int, file.read_text().split()):
+                ticks = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()[11:15]
+                seconds += sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK") + _living_seconds(child)
+    return seconds
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
-    item.stash[SECONDS_KEY] = _processor_seconds()
+    item.stash[SECONDS_KEY] = _processor_seconds(item.config)
     return (yield)
 
 
@@ -151,7 +166,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     """Each phase of a test says what it took; with xdist, another process adds it up."""
     report = yield
     item.stash[HAS_FAILED_KEY] = report.failed
-    now = _processor_seconds()
+    now = _processor_seconds(item.config)
     report.user_properties = [("processor seconds", now - item.stash[SECONDS_KEY])]  # type: ignore[attr-defined]
     item.stash[SECONDS_KEY] = now
     return report
