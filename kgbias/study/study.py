@@ -26,7 +26,6 @@ from kgbias.parameters import Names, PathLike, check_options
 from kgbias.study.calls import public_call
 from kgbias.study.comparison import StudyComparison
 from kgbias.study.context import Context
-from kgbias.study.maintenance import StoreMaintenance
 from kgbias.study.model_tests import StudyModelTests
 from kgbias.study.opening import (
     OPENING_OPTIONS,
@@ -43,7 +42,6 @@ from kgbias.study.opening import (
 from kgbias.study.probing import BeliefOptions, split_probe_settings
 from kgbias.study.records import summary_columns
 from kgbias.study.run import Run
-from kgbias.study.series import Series
 from kgbias.study.validation import StudyValidation
 
 if TYPE_CHECKING:
@@ -52,7 +50,9 @@ if TYPE_CHECKING:
     from kgbias.crawl.plans import Price
     from kgbias.models.in_memory import InMemory
     from kgbias.query import NamedQuery
+    from kgbias.study.maintenance import StoreMaintenance
     from kgbias.study.pipeline import AuditPrice, AuditResult
+    from kgbias.study.series import Series
 
 
 def open(
@@ -198,8 +198,10 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         return self._context.url
 
     @property
-    def store(self) -> StoreMaintenance:
+    def store(self) -> "StoreMaintenance":
         """The care of the store: `store.verify()`, `compact`, `backup`, `delete` and `push`."""
+        from kgbias.study.maintenance import StoreMaintenance
+
         return StoreMaintenance(self._context)
 
     @property
@@ -246,9 +248,11 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         """
         return Run(self._context, self._context.graph.find_run(name, kind))
 
-    def series(self, name: str) -> Series:
+    def series(self, name: str) -> "Series":
         """The crawls of a series, by the name of any of them; a crawl that was not repeated is a
         series of one. Raises RunNotFound, which lists the runs."""
+        from kgbias.study.series import Series
+
         return Series(Run(self._context, stored.record) for stored in self._context.series(name))
 
     @overload
@@ -273,7 +277,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         model_name: str | None = None,
         dry_run: Literal[False] = False,
         **options: Unpack[BudgetedCrawlArguments],
-    ) -> Series: ...
+    ) -> "Series": ...
 
     @overload
     def crawl(
@@ -360,7 +364,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         model_name: str | None,
         options: BudgetedCrawlArguments,
         after_round: "AfterRound | None" = None,
-    ) -> Run | Series:
+    ) -> "Run | Series":
         """See `crawl`; `after_round` as for `kgbias.crawl.crawler.crawl`."""
         from kgbias.crawl.config import check_repeat
         from kgbias.crawl.crawler import crawl_repeatedly
@@ -396,7 +400,11 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             )
             runs = [Run(self._context, result.run, crawl_result=result) for result in results]
         self._context.remark(next(filter(None, (r.crawl_result.language_note for r in runs)), ""))
-        return runs[0] if repeat is None else Series(runs)
+        if repeat is None:
+            return runs[0]
+        from kgbias.study.series import Series
+
+        return Series(runs)
 
     def _set_display_name(self, completer: Completer, name: str | None) -> None:
         """Give the model a person's own name, if there is one."""

@@ -19,9 +19,9 @@ from kgbias.errors import UsageError
 from kgbias.evidence.picture import MAX_EDGES
 from kgbias.export import FORMATS, Filters, write_export
 from kgbias.export.cypher_script import cypher_literal
-from kgbias.graph import to_networkx
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
+from kgbias.graph.structure import to_networkx
 from kgbias.graph.types import (
     CONTENT_WARNING,
     Group,
