@@ -14,6 +14,7 @@ from kgbias.cli.options import (
     library_default,
     store_option,
 )
+from kgbias.cli.settings import setting
 from kgbias.cli.show import Output
 from kgbias.ingest.formats import describe_formats
 from kgbias.ingest.statement_file import TABLE_FORMATS
@@ -56,11 +57,12 @@ _STUDY_METHOD = kgbias.Study.import_file
 @click.option("--category", metavar="COLUMN", help="Default: category, if there is one.")
 @click.option("--count", metavar="COLUMN", help="How often a statement was made; default: count.")
 @click.option("--arm", metavar="COLUMN", help="The augmentation arm; default: arm.")
-@click.option(
-    "--category-name",
+@setting(
+    "category-name",
+    metavar="NAME",
     default=library_default(_STUDY_METHOD, "category_name"),
-    show_default=True,
-    help="The category of groups whose rows name none.",
+    help="The category of groups whose rows name none "
+    f"(default: {library_default(_STUDY_METHOD, 'category_name')}).",
 )
 @click.option(
     "--attribute",

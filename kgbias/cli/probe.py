@@ -411,8 +411,8 @@ def _is_store_given() -> bool:
     type=FILE_TYPE,
     help="Write the APX table (.csv), for --from. The same command continues where it stopped.",
 )
-@click.option(
-    "--perplexities",
+@setting(
+    "perplexities",
     type=click.Path(path_type=Path),
     help="Write every sentence's perplexity: a .jsonl file or a .parquet folder (default: "
     "TABLE.perplexities.jsonl, beside the table).",

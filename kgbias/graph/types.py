@@ -653,8 +653,8 @@ class TopicModel:
 @dataclass(frozen=True, slots=True)
 class Attribution:
     """What each word of a triple's sentence does to a metric's score, by a method and its version.
-    An effect above 0 raises the score. Effects are in units of the score or, for gradient and cam,
-    in log-odds (`kgbias.methods.attribution`)."""
+    An effect above 0 raises the score. Effects are in units of the score or, for cam, in
+    log-odds (`kgbias.methods.attribution`)."""
 
     triple_id: str
     metric: Metric

@@ -43,9 +43,8 @@ def attribute(
         method: how; several as a list. "occlusion", for any scorer: the score of the whole
             sentence minus the score without the word. By gradients, for the offline heads and
             Hugging Face classifiers: "integrated", integrated gradients, in units of the score;
-            "gradient", gradient x input, in log-odds; and only for the offline heads "cam",
-            class activation maps, in log-odds. All give effects for the same words; above 0, a
-            word raises the score.
+            and only for the offline heads "cam", class activation maps, in log-odds. All give
+            effects for the same words; above 0, a word raises the score.
         scorer: as for `Run.measure` (None: offline).
         top: how many of each measure's most extreme statements.
         search: instead, the statements that contain this text, in any case.

@@ -53,7 +53,7 @@ def _describe_defaults(name: str) -> str:
 @click.option(
     "--method",
     multiple=True,
-    help="How (repeatable): occlusion, for any scorer; integrated or gradient, by the gradients of "
+    help="How (repeatable): occlusion, for any scorer; integrated, by the gradients of "
     "offline and hf: scorers; cam, for offline scorers only. "
     f"{_describe_defaults('method')}",
 )

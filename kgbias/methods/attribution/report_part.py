@@ -18,7 +18,6 @@ _METHODS = {
     "occlusion": "The score of the whole sentence minus the score without the word.",
     "integrated": "Integrated gradients: the mean gradient of the score on the way from a blank "
     "sentence to this one; the effects add up to what the words change.",
-    "gradient": "Gradient times input, a first-order estimate in log-odds.",
     "cam": "Class activation maps: what the word's last state in the network says, in log-odds.",
 }
 _ATTRIBUTION_TEMPLATE = """\

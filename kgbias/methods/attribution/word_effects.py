@@ -35,15 +35,6 @@ _BATCH_TEXTS = 32  # of them at once
 _MAX_INTEGRATION_ERROR = 0.005  # how far the effects may miss adding up, in units of the score
 
 
-def gradient_times_input(reading: GradientReading) -> list[float]:
-    """The effect of each word by gradient x input (Shrikumar et al. 2016): its embedding times the
-    gradient of the evidence (`Value.evidence`), in log-odds. A first-order estimate."""
-    slope = _gradient_at(
-        lambda inputs: reading.value.evidence(reading.logits(inputs)), reading.inputs
-    )
-    return _sum_by_word(reading, slope * reading.inputs)
-
-
 def class_activation(reading: GradientReading) -> list[float]:
     """The effect of each word by its class activation: the final states of its tokens times the
     gradient of the evidence there, in log-odds. That is Grad-CAM (Selvaraju et al. 2017) without
@@ -110,12 +101,10 @@ def _sum_by_word(reading: GradientReading, contributions: Any) -> list[float]:
 METHOD_VERSIONS = {  # each with its version, raised when its effects change
     "occlusion": "occlusion@2",
     "cam": "cam@1",
-    "gradient": "gradient@1",
     "integrated": "integrated@1",
 }
 _GRADIENTS = {
     "cam": class_activation,
-    "gradient": gradient_times_input,
     "integrated": integrated_gradients,
 }
 _MAX_WORDS = 60  # words per sentence that get an effect
@@ -158,7 +147,7 @@ def check_methods(scorer: Scorer, methods: Sequence[str]) -> None:
         if method == "cam" and isinstance(scorer, DifferentiableScorer) and not scorer.has_states:
             raise UsageError(
                 f"{scorer.name} has no class activation maps, only the offline heads do: "
-                "use `method` occlusion, gradient or integrated"
+                "use `method` occlusion or integrated"
             )
 
 
