@@ -37,12 +37,11 @@ from kgbias.io.reading import read_toml
 from kgbias.io.rows import Rows
 from kgbias.measure.configure import configure_measurement
 from kgbias.models.http import withhold_keys
-from kgbias.parameters import Names, ScorerOptions, as_names, describe_annotation, fits_annotation
+from kgbias.parameters import Names, as_names, describe_annotation, fits_annotation
 from kgbias.query import load_query, write_result
 from kgbias.stats.estimate import nan_to_none
 from kgbias.study.comparison import comparison_records
 from kgbias.study.kinds import RUN_KINDS, RunKind
-from kgbias.study.opening import OPENING_OPTIONS
 from kgbias.study.run import Run
 from kgbias.study.steps import STEPS, StudyStep
 from kgbias.study.study import Study, open, price
@@ -151,7 +150,8 @@ def _file_options(kind: str) -> tuple[str, ...]:
 def files_of(step: Step) -> Iterator[Path]:
     """The files in a step's options: those it reads, and those it writes in addition to its
     output."""
-    for name in ("path", "tables", *_file_options(step.kind), *_FILE_OR_NAME_OPTIONS):
+    written = STEPS[step.kind].written if step.kind in STEPS else ()
+    for name in ("path", *written, *_file_options(step.kind), *_FILE_OR_NAME_OPTIONS):
         value = step.options.get(name)
         for file in value if isinstance(value, list) else [value]:
             # pathlib's version raises for impossible file names
@@ -228,8 +228,6 @@ def _parameters_of_step(kind: str) -> dict[str, Any]:
     parameters = parameters_of(STEPS.import_part(kind, step.call))
     about, *_ = parameters  # the run or the study
     allowed = drop_names(parameters, about, "output", "dry_run")
-    if allowed.pop("opening", None) is not None:
-        allowed |= get_type_hints(ScorerOptions)
     return {**allowed, **({"path": str} if step.output else {})}
 
 
@@ -246,11 +244,9 @@ def _call_options(
     """The options of a method's step, as its function takes them, and the file that it writes."""
     step, options = STEPS[kind], dict(options)
     file = folder / str(options.pop("path", step.output)) if step.output else None
-    if "opening" in signature(STEPS.import_part(kind, step.call)).parameters:
-        opening = {name: options.pop(name) for name in OPENING_OPTIONS if name in options}
-        options |= {"opening": opening} if opening else {}
-    if "tables" in options:
-        options["tables"] = str(folder / str(options["tables"]))
+    for name in step.written:
+        if name in options:
+            options[name] = str(folder / str(options[name]))
     return options, file
 
 
@@ -452,10 +448,9 @@ def _addresses(steps: Sequence[Step]) -> tuple[str, ...]:
     """The addresses in the steps' options, including executors'."""
     addresses = []
     for step in steps:
-        options = {**step.options, **step.options.get("opening", {})}
-        addresses += [str(options["base_url"])] if options.get("base_url") else []
-        if "://" in str(options.get("executor", "")):
-            addresses.append(str(options["executor"]))
+        addresses += [str(step.options["base_url"])] if step.options.get("base_url") else []
+        if "://" in str(step.options.get("executor", "")):
+            addresses.append(str(step.options["executor"]))
     return tuple(addresses)
 
 

@@ -16,8 +16,7 @@ class StudyStep:
 
     Attributes:
         call: given a run or the study, and by name the options of the entry, which is checked
-            against its annotations. An option `opening` is not one of the file: what it may hold
-            stands in the entry itself. The entry must name `model` or `models` if the call has no
+            against its annotations. The entry must name `model` or `models` if the call has no
             default for it; for a run, "same" is the model that the run asked.
         of_study: whether it is given the study, once for each entry; else each run with statements,
             or those that the entry lists in `runs`, before evidence is joined.
@@ -25,7 +24,8 @@ class StudyStep:
             a call that keeps its results in the store.
         is_done: whether a stored run has the results, given it and the options; "" where the output
             tells.
-        files: the options that are files.
+        files: the options that are files which it reads.
+        written: the options that are files or folders which it writes, beside the `output`.
     """
 
     call: str
@@ -33,6 +33,7 @@ class StudyStep:
     output: str = ""
     is_done: str = ""
     files: tuple[str, ...] = ()
+    written: tuple[str, ...] = ()
 
 
 STEPS: PluginTable[StudyStep] = PluginTable("step", StudyStep, {}, path_fields=("call", "is_done"))

@@ -323,7 +323,7 @@ def test_steps_across_runs(tmp_path: Path) -> None:
     assert steps["profiles"].options["names"] == str(tmp_path / "names.csv")
     assert steps["benchmark"].options["statements"] == str(tmp_path / "statements.txt")
     assert steps["benchmark"].options["identities"] == "sofa"
-    assert steps["benchmark"].options["opening"] == {"device": "cpu"}
+    assert steps["benchmark"].options["device"] == "cpu"
     assert steps["benchmark"].output == tmp_path / "out" / "benchmark.html"
     assert steps["compare"].runs == ("said", "again") and steps["query"].runs == ()
     assert set(plan.prices()) == {"reference", "reference-profiles"}

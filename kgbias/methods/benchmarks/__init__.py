@@ -27,12 +27,12 @@ figures that follow), a function here, and a parameter in `BenchmarkOptions` wit
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Unpack
+from typing import TYPE_CHECKING, Any, Unpack
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
-from kgbias.methods.benchmarks.options import CONVENTIONS, BenchmarkOptions
+from kgbias.methods.benchmarks.options import CONVENTIONS, BenchmarkCall, BenchmarkOptions
 from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.parameters import PathLike
 from kgbias.study.calls import public_call
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from kgbias.methods.benchmarks.board import BenchmarkCost, Board
     from kgbias.methods.benchmarks.figures import PairFigures
     from kgbias.models.score.distributed import AnyScorer, ScorerSource
-    from kgbias.parameters import ScorerOptions
     from kgbias.study.opening import Models
     from kgbias.study.study import Study
 
@@ -60,10 +59,9 @@ def run_benchmarks(
     tables: PathLike | None = None,
     correction: str = "holm",
     seed: int = 0,
-    opening: "ScorerOptions | None" = None,
     executor: str = LOCAL_EXECUTOR,
     processes: int | None = None,
-    **benchmarks: Unpack[BenchmarkOptions],
+    **options: Unpack[BenchmarkCall],
 ) -> "Board":
     """Score models on bias benchmarks, and compare them: figures with intervals, ranks with
     their probabilities, paired tests over the same items as one family, and whether the
@@ -80,15 +78,14 @@ def run_benchmarks(
         correction: the correction of p-values over all tests: "holm" or "bh".
         seed: the random seed of intervals and permutations (a SoFa score already in the store
             keeps its interval).
-        opening: how to open the models, as for `kgbias.open_scorer`.
         executor: where the models run, as for `Run.probe`.
         processes: the number of processes on this machine, as for `Run.probe`.
-        benchmarks: `run` (SoFa: the groups and statements of a run), `statements` (SoFa: a
-            file, or a list) with `identities` ("sofa", or a file); `apx` (True; or its `names`
-            and `descriptors`: each "globalbias", or a file); your copies of `stereoset`
-            (`as_published` scores it under causal models as the published codes do),
-            `crows_pairs` (scored by `convention`, "original" or "bias-bench"), `bbq` (its
-            files) and `winogender`.
+        options: how to open the models, as for `kgbias.open_scorer`; and which benchmarks: `run`
+            (SoFa: the groups and statements of a run), `statements` (SoFa: a file, or a list) with
+            `identities` ("sofa", or a file); `apx` (True; or its `names` and `descriptors`: each
+            "globalbias", or a file); your copies of `stereoset` (`as_published` scores it under
+            causal models as the published codes do), `crows_pairs` (scored by `convention`,
+            "original" or "bias-bench"), `bbq` (its files) and `winogender`.
 
     Raises:
         UsageError: no benchmark, a model named twice, or nothing that could be scored.
@@ -104,16 +101,19 @@ def run_benchmarks(
         run_task,
     )
     from kgbias.parallel import open_executor
+    from kgbias.study.opening import OPENING_OPTIONS
 
+    asked: Any = dict(options)
+    opening: Any = {name: asked.pop(name) for name in OPENING_OPTIONS if name in asked}
     specs = check_specs(models)
-    tasks = read_tasks(study.context, benchmarks)
+    tasks = read_tasks(study.context, asked)
     outcomes, left_out = [], []
     with (
         study.context.working() as progress,
         open_executor(executor, progress, processes) as workers,
     ):
         for spec in specs if tasks else ():
-            with open_task_scorer(study.context, spec, opening or {}, progress, workers) as scorer:
+            with open_task_scorer(study.context, spec, opening, progress, workers) as scorer:
                 model_info = study.context.apply_display_name(scorer).info
                 for task in tasks:
                     try:

@@ -130,7 +130,7 @@ def benchmark(
             output=output,
             tables=tables,
             correction=correction,
-            opening=opening,
+            **opening,
             executor=executor,
             **drop_unset(seed=seed, processes=processes),
             **library_options,

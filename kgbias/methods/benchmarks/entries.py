@@ -13,4 +13,5 @@ STEP = StudyStep(
     of_study=True,
     output="benchmark.html",
     files=("stereoset", "crows_pairs", "bbq", "winogender"),
+    written=("tables",),
 )

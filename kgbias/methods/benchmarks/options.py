@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypedDict
 
 from kgbias.io.tables_in_memory import Table, Texts
-from kgbias.parameters import PathLike
+from kgbias.parameters import PathLike, ScorerOptions
 
 if TYPE_CHECKING:
     from kgbias.study.run import Run
@@ -27,3 +27,7 @@ class BenchmarkOptions(TypedDict, total=False):
     as_published: bool
     bbq: PathLike | Sequence[PathLike]
     winogender: Table | None
+
+
+class BenchmarkCall(BenchmarkOptions, ScorerOptions, total=False):
+    """The same, and how to open the models."""
