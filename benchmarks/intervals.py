@@ -33,7 +33,6 @@ from kgbias.compare.two_sample import mean_difference
 from kgbias.evidence.evidence_table import _estimate_shares
 from kgbias.graph.types import Group
 from kgbias.io.stereoset_file import StereoSetExample
-from kgbias.measure.rater_agreement import krippendorff_alpha
 from kgbias.measure.scorer_agreement import cohens_kappa, correlation_estimate
 from kgbias.measure.topics.shares import GroupShares, kl_divergence, relative_entropies
 from kgbias.methods.associations.methods import SCORES, jackknife_interval
@@ -42,6 +41,7 @@ from kgbias.methods.benchmarks.stereoset import _domain_figures
 from kgbias.methods.choice.result import share_over_statements
 from kgbias.methods.known.agreement import _figure_by_attribute
 from kgbias.methods.known.matching import _estimate_difference, _estimate_share
+from kgbias.methods.labels.rater_agreement import krippendorff_alpha
 from kgbias.methods.profiles.classify import Trials
 from kgbias.methods.profiles.words import _intervals
 from kgbias.methods.rag.metrics import mean_over_records, retest_agreement

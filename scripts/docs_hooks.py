@@ -119,9 +119,9 @@ def _server_kinds():
 
 
 def _label_guides():
-    from kgbias.measure.labelling import read_guide
+    from kgbias.methods.labels.labelling import read_guide
 
-    measures = sorted(path.stem for path in Path("kgbias/measure/guides").glob("*.toml"))
+    measures = sorted(path.stem for path in Path("kgbias/methods/labels/guides").glob("*.toml"))
     return "\n\n".join(_describe_guide(read_guide(measure)) for measure in measures)
 
 

@@ -15,7 +15,7 @@ from kgbias.ingest import statement_table as ingest
 from kgbias.io import stereoset_file, tables_in_memory
 from kgbias.io.published_sets import PUBLISHED_SETS
 from kgbias.io.tables import TableFormat
-from kgbias.measure import labelled_sets, labelling
+from kgbias.measure import labelled_sets
 from kgbias.measure.configure import MeasureOptions
 from kgbias.measure.scorers import _custom as own_scorers
 from kgbias.measure.scorers import _scores_file as scores
@@ -23,6 +23,7 @@ from kgbias.methods import iter_calls
 from kgbias.methods.associations import sets as test_sets
 from kgbias.methods.benchmarks import bbq, crows, winogender
 from kgbias.methods.known import tables as stereotype_tables
+from kgbias.methods.labels import labelling
 from kgbias.methods.pairs import config as pairs
 from kgbias.methods.rag import preference as wikieval
 from kgbias.methods.sofa import benchmark_scores, build
@@ -32,7 +33,6 @@ from kgbias.models import in_memory, vectors
 from kgbias.probe import apx, sets
 from kgbias.study import review
 from kgbias.study.beliefs import RunBeliefs
-from kgbias.study.labels import RunLabels
 
 # What is handed over, how its types begin, and the words of its reader for what it takes.
 KINDS = (
@@ -63,7 +63,6 @@ KINDS = (
 OBJECTS = {
     "study": kgbias.Study,
     "run": kgbias.Run,
-    "run.labels": RunLabels,
     "run.beliefs": RunBeliefs,
 }
 NOT_THESE = {("benchmarks.run_benchmarks", "opening")}  # a dict of options

@@ -157,6 +157,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         benchmarks,
         choice,
         known,
+        labels,
         pairs,
         profiles,
         rag,
@@ -181,7 +182,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
 
     def labelled() -> Path:
         sheet = folder / "labels.csv"
-        run().labels.begin("regard").write_sheet(sheet)
+        labels.begin(run(), "regard").write_sheet(sheet)
         return sheet
 
     def drawn() -> Any:
@@ -241,11 +242,11 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         ),
         "Run.merge": lambda: run().merge(),
         "Run.review": lambda: run().review(),
-        "RunLabels.begin": lambda: run().labels.begin(),
-        "RunLabels.in_effect": lambda: run().labels.in_effect(),
-        "RunLabels.plan": lambda: run().labels.plan(10),
-        "RunLabels.raters": lambda: run().labels.raters(),
-        "RunLabels.read": lambda: run().labels.read(labelled(), by="me"),
+        "labels.begin": lambda: labels.begin(run()),
+        "labels.in_effect": lambda: labels.in_effect(run()),
+        "labels.plan": lambda: labels.plan(run(), 10),
+        "labels.raters": lambda: labels.raters(run()),
+        "labels.read": lambda: labels.read(run(), labelled(), by="me"),
         "Run.ask": lambda: run().ask("What is said of Velmari people?"),
         "Run.ask_in_cypher": lambda: run().ask_in_cypher("How many?", writer("MATCH (n) RETURN 1")),
         "rag.check_text": lambda: rag.check_text(run(), "Velmari people wear amber scarves."),

@@ -43,7 +43,6 @@ _SECTIONS = {
         "runs": "List the runs in a store.",
     },
     _METHODS: {
-        "label": "Label statements by hand, to correct figures.",
         "probe": "Ask which group a model finds likeliest (SoFa, APX).",
         "topics": "Show a run's topics, and name them by hand.",
     },

@@ -5,8 +5,8 @@ the store and are read statement by statement.
 
 It answers only GET, from memory and from the store by statement number; no part of an address
 becomes a path or a query (the words of a search become a vector). Only a server that was asked for
-labels writes: it takes POST requests of its own page to label on (`kgbias.explore.label_page`), and
-needs a token. Without a token it answers only requests addressed to this machine by a local name,
+a page that writes (`kgbias.explore.writing_pages`) takes POST requests, of that page, and needs a
+token. Without a token it answers only requests addressed to this machine by a local name,
 so that nobody else's page can point its own name here (DNS rebinding). With a token, every request
 must show it: as a bearer token, or once in the address, after which the browser keeps a cookie that
 is worthless once the server has stopped.
@@ -55,19 +55,18 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from kgbias.errors import KgbiasError, MissingExtra, UsageError
-from kgbias.explore import beliefs, label_page, meaning_map, statements, unit_maps
-from kgbias.explore.label_page import LabelDesk
+from kgbias.explore import beliefs, meaning_map, statements, unit_maps
 from kgbias.explore.origins import read_origin
 from kgbias.explore.page import PAGE_FORMAT, describe_page, fill_page
 from kgbias.explore.similar import SimilarStatements
 from kgbias.explore.statements import ArmSource, RowIndex
 from kgbias.explore.store_watch import StoreWatch
+from kgbias.explore.writing_pages import WritingPage
 from kgbias.graph.cache import CacheEntry
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
-from kgbias.measure.labelling import Labelling
 
 MAX_AT_ONCE = 50_000  # statements; more than this are not processed all at once
 MIN_CACHED_STATEMENTS = 10_000  # statements; fewer are read just as fast
@@ -225,22 +224,22 @@ class Application:
         self._read, self._run_apart = read, run_apart
         self._token = token
         self._session = secrets.token_urlsafe(32)
-        self._has_labels = False
-        self._label_headers: list[tuple[bytes, bytes]] = []
+        self._writing_path: str | None = None
+        self._writing_headers: list[tuple[bytes, bytes]] = []
         self._running_lines: Sequence[str] = ()
         self._app: ASGIApp = _waiting_response("The statements are being read")
         self._is_showing = False
         self._headers = _security_headers("default-src 'none'")
 
-    def show_page(self, view: ServedPage, desk: LabelDesk | None = None) -> None:
-        """Answer with this page, its columns and its statements from now on; with a desk, also with
-        the page to label on."""
+    def show_page(self, view: ServedPage, writing: WritingPage | None = None) -> None:
+        """Answer with this page, its columns and its statements from now on; also with one that
+        writes, if there is one."""
         self._headers = _security_headers(view.policy)
-        extra: list[Route] = []
-        if desk is not None:
-            extra, policy = label_page.label_routes(desk, self._read)
-            self._label_headers = _security_headers(policy)
-        self._has_labels = desk is not None
+        extra: Sequence[Route] = ()
+        if writing is not None:
+            extra, policy = writing.build_routes(self._read)
+            self._writing_headers = _security_headers(policy)
+        self._writing_path = writing.path if writing else None
 
         async def live(_: Request) -> Response:
             return JSONResponse({"version": view.version, "running": list(self._running_lines)})
@@ -255,8 +254,8 @@ class Application:
             self._app = _waiting_response("\n".join([*running, "There are no statements yet"]))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        is_label_page = self._has_labels and scope.get("path") == label_page.LABEL_PATH
-        headers = self._label_headers if is_label_page else self._headers
+        writes = self._writing_path is not None and scope.get("path") == self._writing_path
+        headers = self._writing_headers if writes else self._headers
 
         async def guarded(message: Message) -> None:
             if message["type"] == "http.response.start":
@@ -268,12 +267,8 @@ class Application:
 
     def _check_request(self, request: Request) -> Response | None:
         """The answer to a request that must not reach the application."""
-        is_label_post = (
-            self._has_labels
-            and request.url.path == label_page.LABEL_PATH
-            and request.method == "POST"
-        )
-        if request.method not in ("GET", "HEAD") and not is_label_post:
+        writes = request.url.path == self._writing_path and request.method == "POST"
+        if request.method not in ("GET", "HEAD") and not writes:
             return PlainTextResponse("only GET", 405, {"Allow": "GET, HEAD"})
         if self._token is None:
             if _LOCAL_HOST.fullmatch(request.headers.get("host", "")):
@@ -282,7 +277,7 @@ class Application:
         token_shown = request.query_params.get("token")
         path = request.url.path
         if (
-            path in ("/", label_page.LABEL_PATH)
+            path in ("/", self._writing_path)
             and token_shown is not None
             and _secrets_equal(token_shown, self._token)
         ):
@@ -498,19 +493,18 @@ class ExplorerServer:
         *,
         selection: Selection | None = None,
         progress: Progress | None = None,
-        labellings: Sequence[Labelling] = (),
+        writing: WritingPage | None = None,
     ) -> None:
-        """Read the runs, and show them from then on; with `labellings`, one for each measure, also
-        the page to label on. Until a crawl that is running has its first statements, say so."""
-        desk = LabelDesk(labellings) if labellings else None
-        label = label_page.LABEL_PATH if desk else ""
+        """Read the runs, and show them from then on; with `writing`, also that page.
+        Until a crawl that is running has its first statements, say so."""
+        label = writing.path if writing else ""
         self._watch = StoreWatch(runs)
         self._watch.has_changed()
 
         def read(progress: Progress | None = None) -> None:
             if all(run.has_statements() or run.record.kind != "crawl" for run in runs):
                 view = render_served(runs, selection=selection, progress=progress, label=label)
-                self._app.show_page(view, desk)
+                self._app.show_page(view, writing)
                 is_small = view.row_index.rows <= MAX_AT_ONCE
                 self._reread = read if is_small else None
 

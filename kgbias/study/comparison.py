@@ -394,7 +394,7 @@ class StudyComparison(StudyPart):
         Raises UsageError if it cannot listen, or must not without a token.
         """
         from kgbias.explore.server import ExplorerServer, check_token
-        from kgbias.measure.labelling import Labelling
+        from kgbias.explore.writing_pages import WRITING_PAGES
 
         stored_runs, measures = _resolve_runs(self._context, runs, running=True), as_names(label)
         if measures and len(stored_runs) > 1:
@@ -404,7 +404,10 @@ class StudyComparison(StudyPart):
                 "a page that writes needs a token: "
                 "export KGBIAS_SERVE_TOKEN=$(openssl rand -hex 16)"
             )
-        labellings = [Labelling(stored_runs[0], m, "server", masked=masked) for m in measures]
+        writing = None
+        if measures:
+            open_page = WRITING_PAGES.import_part("label", WRITING_PAGES["label"].opener)
+            writing = open_page(stored_runs[0], measures, masked=masked)
         with (
             ExplorerServer(host=host, port=port, token=token) as server,
             suppress(KeyboardInterrupt),
@@ -414,7 +417,7 @@ class StudyComparison(StudyPart):
             with self.working() as progress:
                 criteria = Selection(**selection)
                 server.show_runs(
-                    stored_runs, selection=criteria, progress=progress, labellings=labellings
+                    stored_runs, selection=criteria, progress=progress, writing=writing
                 )
             server.handle_jobs()
 

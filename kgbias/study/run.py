@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from kgbias.graph.prompting import LoggedPrompter
     from kgbias.io.templates import PromptTemplate
     from kgbias.study.beliefs import RunBeliefs
-    from kgbias.study.labels import RunLabels
     from kgbias.study.review import Review
 
 DEFAULT_TOP_STATEMENTS = 20
@@ -55,14 +54,6 @@ class Run(RunContents, RunMeasuring, RunProbing):
     of it belongs to the model that was asked: statements are what a model says, not evidence of
     what is true of anyone.
     """
-
-    @property
-    def labels(self) -> "RunLabels":
-        """The labels of its statements: `labels.begin()`, `read`, `in_effect`, `plan` and
-        `raters`."""
-        from kgbias.study.labels import RunLabels
-
-        return RunLabels(self)
 
     @property
     def beliefs(self) -> "RunBeliefs":

@@ -107,6 +107,7 @@ def plugins() -> Rows[Plugin]:
     of them. Frame columns: adds, name, package, problem."""
     from kgbias.calibrate.method_rows import CALIBRATION_ROWS
     from kgbias.evidence.added_columns import STATEMENT_COLUMNS
+    from kgbias.explore.writing_pages import WRITING_PAGES
     from kgbias.export import FORMATS
     from kgbias.ingest import IMPORT_FORMATS
     from kgbias.parallel.executors import EXECUTORS
@@ -124,6 +125,7 @@ def plugins() -> Rows[Plugin]:
         REPORT_PARTS,
         STATEMENT_COLUMNS,
         EXECUTORS,
+        WRITING_PAGES,
         CALIBRATION_ROWS,
         RUN_KINDS,
         STEPS,

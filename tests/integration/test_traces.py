@@ -14,7 +14,6 @@ import pytest
 import kgbias
 from kgbias.methods import iter_calls
 from kgbias.study.beliefs import RunBeliefs
-from kgbias.study.labels import RunLabels
 from kgbias.study.maintenance import StoreMaintenance
 from tests.conftest import ROOT
 from tests.traces import LEFT_OUT, changes, state
@@ -36,7 +35,7 @@ def test_no_public_call_leaves_a_trace() -> None:
     assert not {each["call"]: each["refused"] for each in found if each["refused"]}
     public = {
         f"{of.__name__}.{name}"
-        for of in (kgbias.Study, kgbias.Run, RunLabels, RunBeliefs, StoreMaintenance)
+        for of in (kgbias.Study, kgbias.Run, RunBeliefs, StoreMaintenance)
         for name in dir(of)
         if not name.startswith("_") and inspect.isfunction(inspect.getattr_static(of, name))
     }

@@ -270,17 +270,6 @@ def test_labels_of_other_groups_give_a_difference_and_no_test(run: StoredRun, pa
         assert np.isnan(t.label_difference.p_adjusted) and t.headline_differs == t.differs
 
 
-def test_a_plan_says_what_labels_would_give(run: StoredRun, path: str) -> None:
-    found = kgbias.open(path).run("by hand")
-    few, many = (found.labels.plan(n, measures="regard") for n in (40, 230))
-    wide, narrow = ([p.width for p in plan if p.figure == "overall_regard"] for plan in (few, many))
-    assert len(wide) == 3 and all(b < a for a, b in zip(wide, narrow, strict=True))
-    assert {p.basis for p in few} == {"the worst case: labels at random"}
-    assert not run.store.labels()
-    with pytest.raises(kgbias.KgbiasError, match="at least 1"):
-        found.labels.plan(0)
-
-
 def test_models_are_compared_by_labels_too(store: SQLiteStore, path: str) -> None:
     """Of two models, the first says what raters find negative."""
     for name, label in (("one", "negative"), ("other", "neutral")):

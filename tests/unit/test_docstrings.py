@@ -11,7 +11,6 @@ import pytest
 import kgbias
 from kgbias.methods import iter_calls
 from kgbias.study.beliefs import RunBeliefs
-from kgbias.study.labels import RunLabels
 from kgbias.study.maintenance import StoreMaintenance
 from kgbias.study.series import Series
 
@@ -19,7 +18,6 @@ OBJECTS = (
     kgbias.Study,
     kgbias.Run,
     StoreMaintenance,
-    RunLabels,
     RunBeliefs,
     Series,
     kgbias.Rows,

@@ -8,7 +8,6 @@ import pytest
 
 import kgbias
 from kgbias.study.beliefs import RunBeliefs
-from kgbias.study.labels import RunLabels
 from kgbias.study.maintenance import StoreMaintenance
 
 PUBLIC = set(
@@ -89,13 +88,11 @@ STUDY = set(
     """.split()
 )
 STORE = {"backup", "compact", "delete", "push", "rename_model", "verify"}
-LABELS = {"begin", "in_effect", "plan", "raters", "read"}
 BELIEFS = {"agreement", "floor", "groups", "models", "replicate"}
 RUN = set(
     """
     generation_summary
     context
-    labels
     agreement
     refusals
     said_more
@@ -163,7 +160,6 @@ def test_the_list_of_public_names() -> None:
         (kgbias.Study, STUDY),
         (kgbias.Run, RUN),
         (StoreMaintenance, STORE),
-        (RunLabels, LABELS),
         (RunBeliefs, BELIEFS),
     ],
 )
@@ -174,7 +170,6 @@ def test_the_list_of_methods(of: type, names: set[str]) -> None:
 def test_a_namespace_shows_its_calls() -> None:
     owner: Any = SimpleNamespace(name="mine", url="kgbias.db")
     for part, names in (
-        (RunLabels(owner), LABELS),
         (RunBeliefs(owner), BELIEFS),
         (StoreMaintenance(owner), STORE),
     ):
@@ -185,7 +180,7 @@ def test_every_public_name_has_a_docstring() -> None:
     for name in PUBLIC - {"__version__", "MEASURES"}:
         value = getattr(kgbias, name)
         assert inspect.getdoc(value), name
-    for value in (kgbias.Run, kgbias.Study, kgbias.Rows, StoreMaintenance, RunLabels, RunBeliefs):
+    for value in (kgbias.Run, kgbias.Study, kgbias.Rows, StoreMaintenance, RunBeliefs):
         for method in dir(value):
             if not method.startswith("_"):
                 assert inspect.getdoc(getattr(value, method)), f"{value.__name__}.{method}"

@@ -16,12 +16,11 @@ from kgbias.io.rows import Result, Rows, file_rows
 from kgbias.methods import iter_calls
 from kgbias.stats.estimate import Estimate
 from kgbias.study.beliefs import RunBeliefs
-from kgbias.study.labels import RunLabels
 from kgbias.study.maintenance import StoreMaintenance
 from kgbias.study.series import Series
 from tests.texts import Texts
 
-OBJECTS = (kgbias.Study, kgbias.Run, StoreMaintenance, RunLabels, RunBeliefs, Series)
+OBJECTS = (kgbias.Study, kgbias.Run, StoreMaintenance, RunBeliefs, Series)
 # What a call may return that is neither, and why.
 NOT_ROWS = {
     "None": "nothing",

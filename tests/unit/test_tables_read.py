@@ -30,7 +30,6 @@ from kgbias.io import stereoset_file
 from kgbias.io.reading import assume_encoding
 from kgbias.io.stereoset_file import read_examples
 from kgbias.io.tables import as_text, read_sheet, read_table
-from kgbias.measure import labelling
 from kgbias.measure.labelled_sets import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
 from kgbias.methods.associations.sets import read_tests
@@ -40,6 +39,7 @@ from kgbias.methods.benchmarks.command import benchmark
 from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.winogender import read_winogender
 from kgbias.methods.known.tables import read_stereotypes
+from kgbias.methods.labels import labelling
 from kgbias.methods.pairs.config import read_requests
 from kgbias.methods.pairs.config import read_slot_people as read_fillers
 from kgbias.methods.rag import preference

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import kgbias
-from kgbias.measure.rater_agreement import krippendorff_alpha
 from kgbias.methods.known.matching import match_stereotypes, match_texts
 from kgbias.methods.known.tables import Stereotype
+from kgbias.methods.labels.rater_agreement import krippendorff_alpha
 from kgbias.models.embed import SentenceVectors
 from kgbias.reference import load_truth
 from tests.conftest import require_modules

@@ -20,10 +20,12 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from kgbias.errors import DataError, KgbiasError, UsageError
+from kgbias.explore.writing_pages import WritingPageKind
+from kgbias.graph.store import StoredRun
 from kgbias.io import pages
 from kgbias.io.reading import parse_json
 from kgbias.io.text import CONTENT_WARNING, json_in_html
-from kgbias.measure.labelling import SKIP_WORD, Labelling
+from kgbias.methods.labels.labelling import SKIP_WORD, Labelling
 
 LABEL_PATH = "/label"
 PAGE_HEADER = "x-kgbias"
@@ -40,6 +42,8 @@ class LabelDesk:
         labellings: one for each measure.
     """
 
+    path = LABEL_PATH
+
     def __init__(self, labellings: Sequence[Labelling]) -> None:
         self._labellings = {x.measure: x for x in labellings}
         for labelling in labellings:
@@ -55,19 +59,44 @@ class LabelDesk:
             {"name": x.measure, "masked": x.is_masked, **asdict(x.guide)}
             for x in self._labellings.values()
         ]
-        script = pages.join_scripts(pages.read_asset("kgbias.explore", "page", "label.js"))
+        script = pages.join_scripts(pages.read_asset("kgbias.methods.labels", "page", "label.js"))
         policy = (
             "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
             f"connect-src 'self'; script-src {pages.script_policy(script)}"
         )
         return pages.fill_template(
-            pages.read_asset("kgbias.explore", "page", "label.html"),
-            style=pages.page_style(pages.read_asset("kgbias.explore", "page", "label.css")),
+            pages.read_asset("kgbias.methods.labels", "page", "label.html"),
+            style=pages.page_style(pages.read_asset("kgbias.methods.labels", "page", "label.css")),
             about=Markup(json_in_html({"measures": measures})),
             warning=CONTENT_WARNING,
             script=script,
             policy=Markup(policy),
         ), policy
+
+    def build_routes(self, read: Callable[[Callable[[], Any]], Any]) -> tuple[list[Route], str]:
+        """The routes of labelling, and the policy of its page."""
+        page, policy = self.build_page()
+
+        async def whole(request: Request) -> Response:
+            return Response(page, media_type="text/html; charset=utf-8")
+
+        async def act(request: Request) -> Response:
+            if (reason := refusal_reason(request)) is not None:
+                return JSONResponse({"error": reason}, 403)
+            try:
+                fields = parse_json((await _read_body(request)).decode("utf-8"), "the request")
+                if not isinstance(fields, dict):
+                    raise UsageError("not a request of the page: open it again")
+                return JSONResponse(await read(lambda: self.handle_request(fields)))
+            except (UsageError, DataError, UnicodeDecodeError) as error:
+                return JSONResponse({"error": str(error)}, 400)
+            except (KgbiasError, TimeoutError) as error:
+                raise HTTPException(503, "the store cannot be written now") from error
+
+        return [
+            Route(LABEL_PATH, whole, methods=["GET"]),
+            Route(LABEL_PATH, act, methods=["POST"]),
+        ], policy
 
     def handle_request(self, request: Mapping[str, Any]) -> dict[str, Any]:
         """Do what a request asks, then give the rater's next statement and progress. Raises
@@ -119,34 +148,6 @@ class LabelDesk:
         return raters_by_statement
 
 
-def label_routes(
-    desk: LabelDesk, read: Callable[[Callable[[], Any]], Any]
-) -> tuple[list[Route], str]:
-    """The routes of labelling, and the policy of its page."""
-    page, policy = desk.build_page()
-
-    async def whole(request: Request) -> Response:
-        return Response(page, media_type="text/html; charset=utf-8")
-
-    async def act(request: Request) -> Response:
-        if (reason := refusal_reason(request)) is not None:
-            return JSONResponse({"error": reason}, 403)
-        try:
-            fields = parse_json((await _read_body(request)).decode("utf-8"), "the request")
-            if not isinstance(fields, dict):
-                raise UsageError("not a request of the page: open it again")
-            return JSONResponse(await read(lambda: desk.handle_request(fields)))
-        except (UsageError, DataError, UnicodeDecodeError) as error:
-            return JSONResponse({"error": str(error)}, 400)
-        except (KgbiasError, TimeoutError) as error:
-            raise HTTPException(503, "the store cannot be written now") from error
-
-    return [
-        Route(LABEL_PATH, whole, methods=["GET"]),
-        Route(LABEL_PATH, act, methods=["POST"]),
-    ], policy
-
-
 def refusal_reason(request: Request) -> str | None:
     """Why a request that would write is refused: it must come from a page of this server, or from a
     program that shows the token itself."""
@@ -181,3 +182,11 @@ async def _read_body(request: Request) -> bytes:
     except TimeoutError as error:
         raise HTTPException(408, "the request did not come in time") from error
     return body
+
+
+def open_desk(run: StoredRun, measures: Sequence[str], *, masked: bool) -> LabelDesk:
+    """The page on which the run's statements are labelled by these measures."""
+    return LabelDesk([Labelling(run, measure, "server", masked=masked) for measure in measures])
+
+
+DESK = WritingPageKind("kgbias.methods.labels.desk:open_desk")

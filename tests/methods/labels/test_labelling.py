@@ -13,14 +13,14 @@ from typing import Any
 import pytest
 
 from kgbias.errors import DataError, UsageError
-from kgbias.explore.label_page import LabelDesk
 from kgbias.explore.server import Application, ServedPage, render_served
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group
 from kgbias.ids import content_id
-from kgbias.measure.labelling import Labelling, read_guide, read_label_sheet
 from kgbias.measures import MEASURES
+from kgbias.methods.labels.desk import LabelDesk
+from kgbias.methods.labels.labelling import Labelling, read_guide, read_label_sheet
 from tests.report_data import measured_run
 from tests.texts import Texts
 

@@ -6,7 +6,7 @@ so that their agreement can be measured. Labels, skips and what is taken back ar
 (`kgbias.graph.labels`). What the labels mean is in a guide (`guides/MEASURE.toml`), whose name and
 version each label carries.
 
-The command, sheets and the page of the server (`kgbias.explore.label_page`) call what is here. A
+The command, sheets and the page of the server (`kgbias.methods.labels.desk`) call what is here. A
 changed guide has another version.
 """
 

@@ -20,9 +20,9 @@ from kgbias.cli.options import (
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.io.columns import Column
-from kgbias.measure.labelling import LabelGuide, Labelling, LabellingProgress
 from kgbias.measures import figures_by_name
-from kgbias.study.labels import RunLabels
+from kgbias.methods import labels
+from kgbias.methods.labels.labelling import LabelGuide, Labelling, LabellingProgress
 
 if TYPE_CHECKING:
     from kgbias.measure.ppi_figures import ExpectedFigure
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @store_option
 @click.option(
     "--measure",
-    default=library_default(RunLabels.begin, "measure"),
+    default=library_default(labels.begin, "measure"),
     show_default=True,
     help="The measure to label by.",
 )
@@ -76,7 +76,7 @@ def label(
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if sheet is not None:
-            labels_read = run.labels.read(sheet, by=by)
+            labels_read = labels.read(run, sheet, by=by)
             count = len(labels_read)
             line = (
                 f"run {run.name}: {count} labels of {sheet} are in effect; "
@@ -86,7 +86,7 @@ def label(
             return Output(data, lambda: show.say(line))
         if plan is not None:
             return _show_plan(run, measure, plan)
-        labelling = run.labels.begin(measure, by=by, masked=masked)
+        labelling = labels.begin(run, measure, by=by, masked=masked)
         if path is None:
             progress = labelling.read_progress()
             return Output(
@@ -108,7 +108,7 @@ def label(
 
 def _labelling_record(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
     """How far a labelling is, with the guide, and how far raters agree, as data."""
-    agreement = run.labels.raters(measures=labelling.measure)
+    agreement = labels.raters(run, measures=labelling.measure)
     return {
         "run": run.name,
         "measure": labelling.measure,
@@ -120,9 +120,9 @@ def _labelling_record(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
     }
 
 
-def _show_plan(run: kgbias.Run, measure: str, labels: int) -> Output:
-    plan_rows = run.labels.plan(labels, measures=measure)
-    data = {"run": run.name, "measure": measure, "labels": labels, "plan": plan_rows}
+def _show_plan(run: kgbias.Run, measure: str, count: int) -> Output:
+    plan_rows = labels.plan(run, count, measures=measure)
+    data = {"run": run.name, "measure": measure, "labels": count, "plan": plan_rows}
     return Output(data, lambda: _print_plan(plan_rows))
 
 

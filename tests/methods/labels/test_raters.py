@@ -7,8 +7,8 @@ import pytest
 
 from kgbias.graph.labels import Label
 from kgbias.graph.types import TripleView
-from kgbias.measure.rater_agreement import compare_raters, krippendorff_alpha
 from kgbias.measure.scorer_agreement import cohens_kappa
+from kgbias.methods.labels.rater_agreement import compare_raters, krippendorff_alpha
 
 # Krippendorff 2011, example with four observers and twelve units; "." was not rated.
 A = "1 2 3 3 2 1 4 1 2 . . .".split()
