@@ -109,12 +109,12 @@ def _cache_gguf_reading() -> Iterator[None]:
         def data(self, mapped: Any) -> None:
             self._bytes = mapped.view(np.ndarray)
 
-    original_functions = {
-        name: getattr(gguf, name) for name in ("GGUFReader", "get_tensor_name_map")
+    replacements: dict[str, Callable[..., Any]] = {
+        "GGUFReader": PlainReader,
+        "get_tensor_name_map": gguf.get_tensor_name_map,
     }
-    for name, function in zip(
-        original_functions, (PlainReader, gguf.get_tensor_name_map), strict=True
-    ):
+    original_functions = {name: getattr(gguf, name) for name in replacements}
+    for name, function in replacements.items():
         setattr(gguf, name, cache(function))
     try:
         yield
