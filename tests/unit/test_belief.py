@@ -46,6 +46,7 @@ def test_a_lift_by_hand() -> None:
     assert found.lift[0] == pytest.approx([-1 - 0.5, 1 + 0.5])
     assert found.lift[1] == pytest.approx([0 - 0, 0.0])
     assert name_lifts(design, bits)[0] == pytest.approx([-2.5, 2.5])
+    assert (found.most_influential[1:] == -1).all()  # no name can be left out of one
     # One degree of freedom within groups, the squares of both statements 2.
     assert found.variances == pytest.approx([2, 2])
 

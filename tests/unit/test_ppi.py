@@ -167,6 +167,21 @@ def test_a_difference_is_tested_by_hand() -> None:
     assert math.isnan(CorrectedFigure(0.2, none, 9, 1.0).test(CorrectedFigure(0.1, none, 9, 1.0)))
 
 
+def test_prompts_have_freedom_within_their_stratum() -> None:
+    """Two prompts of one wording, 1, and three of another, 2; never less than 1."""
+    prompts = np.array([0, 0, 1, 2, 3, 4])
+    places = np.arange(6)
+    values = places.astype(np.float64)
+    design = Design(prompts, np.array([0, 0, 1, 1, 1]))
+
+    def freedom(kept: np.ndarray) -> float:
+        sample = Sample(values, kept.astype(np.int64), design, places)
+        read = ScoredStatements(StratifiedSample(sample), values, values, ["all"] * 6)
+        return read.freedom(None)
+
+    assert freedom(prompts >= 0) == 3 and freedom(prompts < 2) == 1 and freedom(prompts < 1) == 1
+
+
 def test_the_variance_of_a_test_is_that_of_its_interval() -> None:
     rng = np.random.default_rng(4)
     scores = rng.integers(0, 2, 400).astype(np.float64)

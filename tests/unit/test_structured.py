@@ -107,6 +107,15 @@ def test_servers(
     assert any("response_format" in n for n in notes) == bool(left_out)
 
 
+def test_what_breaks_the_schema_cannot_be_read(store: SQLiteStore) -> None:
+    with FaultServer(lambda *_: '{"object": 5}') as faults:
+        model = open_model("openai:m", base_url=faults.url, concurrency=8)
+        result = crawl(CONFIG, model, store)
+        model.close()
+    found = {(g.outcome, g.reason) for g in store.generations(result.run.id)}
+    assert found == {("unparsable", "not the schema")}
+
+
 def test_it_needs_the_chat_form() -> None:
     with pytest.raises(UsageError, match="`form` must be chat"):
         replace(CONFIG, form="completion")
