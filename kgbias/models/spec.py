@@ -23,10 +23,12 @@ are (tests/unit/test_specs.py).
 import errno
 import json
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from hashlib import sha256
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 from kgbias.errors import MissingExtra, ModelError, UsageError, first_line, no_such
 from kgbias.io.plugins import PluginTable
@@ -392,13 +394,38 @@ def _hub_commit(name: str, revision: str | None) -> str:
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "transformers", extra="local") from error
     try:
-        config = load_pretrained("AutoConfig", name, revision=revision)
+        with _quiet_hub():
+            config = load_pretrained("AutoConfig", name, revision=revision)
     except (OSError, ValueError, HFValidationError) as error:
         raise ModelError(
             _explain_missing(f"{name}@{revision}" if revision else name, error)
         ) from error
     # Transformers notes there which commit it has read.
     return str(getattr(config, "_commit_hash", None) or revision or "")
+
+
+@contextmanager
+def _quiet_hub() -> Iterator[None]:
+    """Inside this context, the hub's client tells of its first vain attempt, and that it goes on
+    for half a minute, in one line instead of eleven."""
+    import logging
+
+    has_told = False
+
+    def tell_once(record: Any) -> bool:
+        nonlocal has_told
+        if not has_told:
+            record.msg = f"{record.getMessage()}: trying again for half a minute"
+            record.args = None
+        has_told, is_first = True, not has_told
+        return is_first
+
+    logger = logging.getLogger("huggingface_hub.utils._http")
+    logger.addFilter(tell_once)
+    try:
+        yield
+    finally:
+        logger.removeFilter(tell_once)
 
 
 def _explain_missing(wanted_model: str, error: BaseException) -> str:

@@ -1,6 +1,7 @@
 """The grammar of model specs, and what a model says that it was trained as."""
 
 import errno
+import logging
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -19,6 +20,7 @@ from kgbias.models import (
 from kgbias.models.base import ModelInfo
 from kgbias.models.kinds import check_completes
 from kgbias.models.load import one_line_errors, trained_kind
+from kgbias.models.spec import _quiet_hub
 from tests.texts import Texts
 
 
@@ -205,3 +207,13 @@ def test_why_a_model_of_the_hub_cannot_be_had(
     monkeypatch.setattr(spec, "load_pretrained", fails)
     with pytest.raises(ModelError, match=said):
         resolve("hf:org/model")
+
+
+def test_a_hub_that_is_asked_in_vain_is_told_of_once(caplog: pytest.LogCaptureFixture) -> None:
+    logger = logging.getLogger("huggingface_hub.utils._http")
+    with _quiet_hub():
+        logger.warning("'%s' thrown while requesting HEAD", "no such name")
+        logger.warning("Retrying in 1s [Retry 1/5].")
+    logger.warning("later")
+    told = "'no such name' thrown while requesting HEAD: trying again for half a minute"
+    assert caplog.messages == [told, "later"]
