@@ -142,7 +142,8 @@ def _score_distributed(
     with ExitStack() as resources:
         if executor is None:
             process_count = choose_processes(len(ids), processes) if all_on_cpu(scorers) else 1
-            executor = resources.enter_context(closing(LocalExecutor(process_count)))
+            local = LocalExecutor(process_count, progress.note)
+            executor = resources.enter_context(closing(local))
         texts_by_piece = [[texts[id] for id in piece] for piece in pieces]
         # Closed even if saving fails: the processes end with the generator.
         results = resources.enter_context(closing(executor.run_pieces(work, texts_by_piece)))

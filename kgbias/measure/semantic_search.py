@@ -133,7 +133,8 @@ def store_vectors(
                 if find_device(device) == "cpu"
                 else 1
             )
-            executor = resources.enter_context(closing(LocalExecutor(process_count)))
+            local = LocalExecutor(process_count, progress.note)
+            executor = resources.enter_context(closing(local))
         for piece_number, rows in resources.enter_context(
             closing(executor.run_pieces(work, texts_by_piece))
         ):

@@ -24,7 +24,7 @@ from kgbias.models.answer_tasks import AnswerTasks, Finished, Task
 from kgbias.models.base import Request
 from kgbias.models.generate import Sampler
 from kgbias.models.spec import ModelFiles
-from kgbias.parallel.local import using_threads
+from kgbias.parallel.local import describe_ending, using_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,9 +45,16 @@ class AnsweringModel:
 class AnswerProcesses:
     """This process, with its sampler, and `others` more. They share this one's threads."""
 
-    def __init__(self, model: AnsweringModel, sampler: Sampler, others: int, threads: int) -> None:
+    def __init__(
+        self,
+        model: AnsweringModel,
+        sampler: Sampler,
+        others: int,
+        threads: int,
+        notify: Callable[[str], None] = lambda _: None,
+    ) -> None:
         self._model, self._sampler = model, sampler
-        self._others, self._threads = others, threads
+        self._others, self._threads, self._notify = others, threads, notify
         self._helpers: list[_Helper] = []
 
     def close(self) -> None:
@@ -84,6 +91,9 @@ class AnswerProcesses:
             tasks.end()
             if not tasks.is_done:  # nobody waits for the others' answers
                 self.close()
+            for killed in [helper for helper in self._helpers if helper.ending]:
+                self._notify(f"{killed.ending}: its part is done by this one")
+                self._helpers.remove(killed)
 
     def _answer_here(
         self, tasks: AnswerTasks, results: "queue.SimpleQueue[Finished]"
@@ -117,6 +127,7 @@ class _Helper:
             env={"OMP_NUM_THREADS": str(threads)},
         )
         self._model: AnsweringModel | None = model  # until it has opened it
+        self.ending = ""  # how it was ended, if by somebody else
         self._lock = threading.Lock()
 
     def is_alive(self) -> bool:
@@ -159,6 +170,7 @@ class _Helper:
                             del taken[index]
                         results.put(message)
             except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+                self.ending = describe_ending(self._process)
                 self._process.kill()
                 tasks.give_back(list(taken.values()))
 

@@ -130,7 +130,7 @@ class LocalModel:
         self._notify(f"{others + 1} processes answer, one for each core")
         model = AnsweringModel(self._files, self._dtype, self._batch_size)
         threads = max(1, count_torch_threads() // (others + 1))
-        return AnswerProcesses(model, self._sampler, others, threads)
+        return AnswerProcesses(model, self._sampler, others, threads, self._notify)
 
     def find_form(self, preferred_form: PromptForm) -> tuple[PromptForm, str]:
         """The form in which it is asked: messages only if it has a template for them."""

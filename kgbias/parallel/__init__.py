@@ -61,7 +61,7 @@ def open_executor(
             return
         from kgbias.parallel.local import LocalExecutor
 
-        with closing(LocalExecutor(processes)) as local:
+        with closing(LocalExecutor(processes, (progress or SilentProgress()).note)) as local:
             yield local
         return
     from kgbias.parallel.executors import EXECUTORS

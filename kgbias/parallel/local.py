@@ -10,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
@@ -36,8 +36,8 @@ class LocalExecutor:
     """Work in this many processes, including this one. They share the work's threads: a process
     with one thread gets more out of a core than a second thread of one process."""
 
-    def __init__(self, processes: int = 1) -> None:
-        self._processes = processes
+    def __init__(self, processes: int = 1, notify: Callable[[str], None] = lambda _: None) -> None:
+        self._processes, self._notify = processes, notify
         self._helpers: list[_HelperProcess] = []
 
     def close(self) -> None:
@@ -86,6 +86,9 @@ class LocalExecutor:
             finally:
                 if remaining:  # nobody waits for the others' pieces
                     self.close()
+                for killed in [helper for helper in self._helpers if helper.ending]:
+                    self._notify(f"{killed.ending}: its part is done by this one")
+                    self._helpers.remove(killed)
 
 
 class _SharedPieces:
@@ -118,6 +121,7 @@ class _HelperProcess:
             env={"OMP_NUM_THREADS": str(threads)},
         )
         self._work: object = None  # what it has open
+        self.ending = ""  # how it was ended, if by somebody else
         self._request_lock = threading.Lock()
 
     def is_alive(self) -> bool:
@@ -143,6 +147,7 @@ class _HelperProcess:
                 while (number := share.take(lost=False)) is not None:
                     share.results.put((number, self._ask((False, share.pieces[number]))))
             except (OSError, EOFError, ValueError, pickle.UnpicklingError):
+                self.ending = describe_ending(self._process)
                 self._process.kill()
                 if number is not None:
                     share.lost_pieces.append(number)
@@ -152,6 +157,18 @@ class _HelperProcess:
         assert request_pipe and reply_pipe
         _write_pickle(message, request_pipe)
         return pickle.load(reply_pipe)
+
+
+def describe_ending(process: "subprocess.Popen[bytes]") -> str:
+    """How a process that no longer answers was ended, as the system does where memory runs out;
+    "" if it ended by itself, for then what it could not do is an error here too."""
+    with suppress(subprocess.TimeoutExpired):
+        code = process.wait(_MAX_ENDING_SECONDS)  # its pipes close before it is gone
+        return f"another process was killed by signal {-code}" if code < 0 else ""
+    return ""
+
+
+_MAX_ENDING_SECONDS = 5.0
 
 
 def _write_pickle(value: object, pipe: IO[bytes]) -> None:

@@ -59,8 +59,10 @@ def test_it_does_not_matter_who_answers(
 
 
 def test_what_a_lost_process_had_is_answered_here(
-    model: LocalModel, processes: AnswerProcesses
+    model: LocalModel, processes: AnswerProcesses, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    told: list[str] = []
+    monkeypatch.setattr(processes, "_notify", told.append)
     tokenizer = model.loaded_model.tokenizer
     alone = texts(model._sampler, tokenizer)
     assert texts(processes, tokenizer) == alone
@@ -70,6 +72,7 @@ def test_what_a_lost_process_had_is_answered_here(
         found |= {index: completion.text for index, completion in finished}
         processes._helpers[0]._process.kill()
     assert [found[n] for n in range(len(ASKED))] == alone
+    assert told == ["another process was killed by signal 9: its part is done by this one"]
 
 
 def test_closing_ends_the_others(model: LocalModel, processes: AnswerProcesses) -> None:

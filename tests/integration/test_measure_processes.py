@@ -40,7 +40,8 @@ def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -
     alone = dict(LocalExecutor(1).run_pieces(work, pieces))
     with local.using_threads(1):  # sums depend on it, and other tests leave it as they like
         assert alone == {n: work(piece) for n, piece in enumerate(pieces)}
-    with closing(LocalExecutor(2 if killed else 3)) as executor:
+    told: list[str] = []
+    with closing(LocalExecutor(2 if killed else 3, told.append)) as executor:
         if killed:
             asked = local._HelperProcess._ask
 
@@ -59,6 +60,8 @@ def test_processes_say_the_same(killed: bool, monkeypatch: pytest.MonkeyPatch) -
 
             monkeypatch.setattr(ScoringTask, "__call__", later)
         assert dict(executor.run_pieces(work, pieces)) == alone
+        said = "another process was killed by signal 9: its part is done by this one"
+        assert told == [said] * killed
         if not killed:  # those that are there do other work too
             there = [helper._process.pid for helper in executor._helpers]
             other = ScoringTask(work.scorers[:1], threads=1)

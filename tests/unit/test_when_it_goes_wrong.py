@@ -13,7 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
@@ -460,6 +460,27 @@ def test_what_the_system_says_of_a_disk_is_in_the_line(tmp_path: Path, texts: Te
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     with pytest.raises(StoreError, match=r"\(disk I/O error\)"), translate_errors(str(store)):
         raise error
+
+
+def test_a_database_that_has_become_silent_is_said_to_be_waited_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pytest.importorskip("neo4j")
+    from kgbias.graph.neo4j import session
+
+    told, is_told = [], threading.Event()
+
+    def notify(text: str) -> None:
+        told.append(text)
+        is_told.set()
+
+    monkeypatch.setattr(session, "_SILENT_WAIT_SECONDS", 0.0)
+    silent: Any = session.Neo4jSession.__new__(session.Neo4jSession)
+    silent.url, silent._notify = "neo4j://h:1", notify
+    monkeypatch.setattr(silent, "_session", lambda _: nullcontext())
+    for _ in range(2):
+        silent._run_work(lambda _: is_told.wait(DEADLINE_SECONDS))
+    assert told == ["neo4j://h:1 is not done after 0 s: waiting for it"]
 
 
 def test_a_server_that_says_nothing_is_not_waited_for(

@@ -33,6 +33,7 @@ Statement = tuple[str, Row]  # a query and its parameters
 BATCH_ROWS = 5_000  # rows of one UNWIND
 _MAX_WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
 _MAX_RETRY_SECONDS = 3.0  # how long the driver retries silently before we say that we are waiting
+_SILENT_WAIT_SECONDS = 10.0  # after which it is said that a server is waited for
 _MAX_ANSWER_SECONDS = 10  # for the first answer of a server
 _MIN_SERVER_VERSION = (5, 23)  # the first with CALL (variable) { ... }
 _MIN_VECTOR_INDEX_VERSION = (5, 18)
@@ -98,6 +99,7 @@ class Neo4jSession:
     URL's path or NEO4J_DATABASE (default: the server's)."""
 
     query_timeout: float | None = None
+    _has_said_slow = False
 
     def __init__(self, url: str, *, notify: Callable[[str], None] | None = None) -> None:
         try:
@@ -338,13 +340,32 @@ class Neo4jSession:
         wait = _ServerWait(self)
         while True:
             try:
-                with self._session(read_only) as session:
+                with self._say_if_slow(), self._session(read_only) as session:
                     result = work(session)
                 wait.note_answer()
                 return result
             except Exception as error:
                 _raise_interruption(error)
                 wait.wait_after(error)
+
+    @contextmanager
+    def _say_if_slow(self) -> Iterator[None]:
+        """Say once that a server is waited for: of one that has become silent, the driver hears
+        nothing for minutes."""
+        notice = f"{self.url} is not done after {_SILENT_WAIT_SECONDS:.0f} s: waiting for it"
+
+        def say() -> None:
+            if not self._has_said_slow:
+                self._has_said_slow = True
+                self._notify(notice)
+
+        timer = threading.Timer(_SILENT_WAIT_SECONDS, say)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     @contextmanager
     def _session(self, read_only: bool) -> Iterator[Any]:
