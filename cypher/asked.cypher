@@ -7,24 +7,22 @@
 //
 // In Neo4j Browser, first:  :params {run: "demo", arm: null}
 
-MATCH (n:Generation)-[:IN]->(run:Run {name: $run})
+MATCH (n:Generation)-[:IN]->(:Run {name: $run})
 WHERE ($arm IS NULL OR n.arm = $arm) AND n.strategy <> 'reading'
-WITH n.group_uid AS uid, n.arm AS arm, n.strategy AS strategy, n.template_hash AS template,
-     CASE n.prompt WHEN '' THEN n.path ELSE n.prompt END AS prompt, split(n.path, '#')[0] AS place, n.attempt AS attempt, n.outcome AS outcome
-WITH uid, arm, strategy, template, prompt, place, count(*) AS answers, max(attempt) AS last,
-     sum(CASE attempt WHEN 0 THEN 1 ELSE 0 END) AS first,
-     max(CASE outcome WHEN 'refused' THEN attempt ELSE -1 END) AS last_refused,
-     sum(CASE outcome WHEN 'ok' THEN 1 ELSE 0 END) AS statements,
-     sum(CASE outcome WHEN 'refused' THEN 1 ELSE 0 END) AS refused,
-     sum(CASE outcome WHEN 'unparsable' THEN 1 ELSE 0 END) AS unparsable,
-     sum(CASE outcome WHEN 'echo' THEN 1 ELSE 0 END) AS echoes,
-     sum(CASE outcome WHEN 'nonsense' THEN 1 ELSE 0 END) AS nonsense,
-     sum(CASE outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed
-WITH uid, arm, strategy, template, prompt, sum(first) AS first, sum(answers) AS answers,
-     sum(refused - CASE last_refused WHEN last THEN 1 ELSE 0 END) AS after_refusal,
-     sum(statements) AS statements, sum(refused) AS refused, sum(unparsable) AS unparsable,
-     sum(echoes) AS echoes, sum(nonsense) AS nonsense, sum(failed) AS failed
-RETURN count(*) AS prompts, sum(first) AS first, sum(answers) - sum(first) AS again,
-       sum(after_refusal) AS after_refusal, sum(answers) AS answers,
-       sum(statements) AS statements, sum(refused) AS refused, sum(unparsable) AS unparsable,
-       sum(echoes) AS echoes, sum(nonsense) AS nonsense, sum(failed) AS failed
+WITH count(DISTINCT [n.group_uid, n.arm, n.strategy, n.template_hash, CASE n.prompt WHEN '' THEN n.path ELSE n.prompt END]) AS prompts,
+     sum(CASE n.attempt WHEN 0 THEN 1 ELSE 0 END) AS first, count(*) AS answers,
+     sum(CASE n.outcome WHEN 'ok' THEN 1 ELSE 0 END) AS statements,
+     sum(CASE n.outcome WHEN 'refused' THEN 1 ELSE 0 END) AS refused,
+     sum(CASE n.outcome WHEN 'unparsable' THEN 1 ELSE 0 END) AS unparsable,
+     sum(CASE n.outcome WHEN 'echo' THEN 1 ELSE 0 END) AS echoes,
+     sum(CASE n.outcome WHEN 'nonsense' THEN 1 ELSE 0 END) AS nonsense,
+     sum(CASE n.outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed
+// After each refusal but those that ended a place, another attempt was made.
+OPTIONAL MATCH (n:Generation)-[:IN]->(:Run {name: $run})
+WHERE ($arm IS NULL OR n.arm = $arm) AND n.strategy <> 'reading' AND (n.outcome = 'refused' OR n.attempt > 0)
+WITH prompts, first, answers, statements, refused, unparsable, echoes, nonsense, failed,
+     [n.group_uid, n.arm, n.strategy, n.template_hash, CASE n.prompt WHEN '' THEN n.path ELSE n.prompt END, split(n.path, '#')[0]] AS place,
+     max(n.attempt) AS last, max(CASE n.outcome WHEN 'refused' THEN n.attempt ELSE -1 END) AS last_refused
+RETURN prompts, first, answers - first AS again,
+       refused - sum(CASE last_refused WHEN last THEN 1 ELSE 0 END) AS after_refusal, answers,
+       statements, refused, unparsable, echoes, nonsense, failed
