@@ -25,7 +25,15 @@ from kgbias.ids import content_id, normalise
 from kgbias.io.progress import Progress
 from kgbias.io.published_sets import identify_columns
 from kgbias.io.reading import read_toml
-from kgbias.io.tables import VALUE, Sheet, TableFormat, is_missing, parse_literal, read_sheet
+from kgbias.io.tables import (
+    VALUE,
+    Sheet,
+    TableFormat,
+    is_missing,
+    is_sentence,
+    parse_literal,
+    read_sheet,
+)
 from kgbias.io.tables_in_memory import Frame, as_table_file, read_rows, to_json_value
 from kgbias.io.text import is_plain, printable, shorten
 from kgbias.language.words import is_refusal
@@ -360,6 +368,8 @@ def _name_problem(name: str) -> str:
             f"{shorten(name, 40)!r} has {len(name)} characters, and the name of a group has at "
             f"most {MAX_NAME_CHARACTERS}"
         )
+    if is_sentence(name):
+        return f"{shorten(name, 40)!r} is a sentence, and no name of a group"
     if not is_plain(name) or not _LETTER.search(name):
         return f"{printable(name)!r} is no name of a group: it needs letters, and only plain text"
     return ""

@@ -2,11 +2,10 @@
 name and line numbers."""
 
 import codecs
-import csv
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,18 +22,14 @@ from kgbias.io.reading import (
 )
 from kgbias.io.tables import (
     COMMENT_STARTS,
-    MAX_CELL_CHARACTERS,
+    MARKDOWN_RULE,
     PYTHON_OBJECT_START,
     TableFormat,
-    canonical_names,
-    check_header,
     find_delimiter,
-    has_row_names,
-    pad_row,
     parse_literal,
+    parse_table,
     read_sheet,
     refuse_other_formats,
-    repeats_header,
 )
 
 # How pandas, R and databases write a cell without a value. Lower-case "nan" is also a grandmother,
@@ -93,6 +88,7 @@ def detect_format(path: Path) -> str:
         or b"\0" in start
         or start.removeprefix(codecs.BOM_UTF8)[:1].isspace()
         or text.startswith((b"{", b"[", b"|", *_COMMENT_STARTS))
+        or MARKDOWN_RULE.match(start.decode("utf-8", "replace"))
     ):
         return "table"
     return "tsv" if find_delimiter(first_line.decode("utf-8", "replace")) == "\t" else "csv"
@@ -116,9 +112,9 @@ def read_records(
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = (
-                _iter_json_lines(file)
+                _iter_json_lines(path, file)
                 if format == "jsonl"
-                else _iter_table(file, format, known_columns)
+                else _iter_table(path, file, format, known_columns)
             )
             for record in rows:
                 line = record.line
@@ -128,7 +124,7 @@ def read_records(
         raise not_text_error(path, error, line + 1) from error
     except OSError as error:
         raise read_error(path, error) from error
-    except (csv.Error, ValueError, DataError) as error:
+    except ValueError as error:
         position = f", after line {line}" if line else ""
         raise DataError(f"{path}{position}: {error}") from error
 
@@ -161,36 +157,28 @@ def tell_columns(
         )
 
 
-def _iter_table(file: Any, format: str, known_columns: Sequence[str]) -> Iterator[TableRecord]:
-    csv.field_size_limit(MAX_CELL_CHARACTERS)
+def _iter_table(
+    path: Path, file: Any, format: str, known_columns: Sequence[str]
+) -> Iterator[TableRecord]:
     first_line = next(file, None)
     if first_line is None:
         raise ValueError("the file is empty")
     delimiter = "\t" if format == "tsv" else find_delimiter(first_line, known_columns)
-    reader = csv.reader(
-        chain([first_line], file), delimiter=delimiter, strict=True, skipinitialspace=True
-    )
-    header = canonical_names(next(reader, []), known_columns)
-    line = reader.line_num
-    first_rows = list(islice(reader, 1))
-    if first_rows and has_row_names(header, first_rows[0]):
-        header = ["", *header]
-    check_header(header, "the file")
-    for cells in chain(first_rows, reader):
-        if any("\0" in cell for cell in cells):
+    lines = chain([first_line], file)
+    _, rows = parse_table(lines, str(path), (), delimiter, known_columns)
+    for line, row in rows:
+        if any("\0" in cell for cell in row.values()):
             raise ValueError("a cell holds the byte 0x00, which no text has")
-        if cells and not repeats_header(cells, header):
-            yield TableRecord(line + 1, dict(zip(header, pad_row(cells, header), strict=True)))
-        line = reader.line_num
+        yield TableRecord(line, row)
 
 
-def _iter_json_lines(file: Any) -> Iterator[TableRecord]:
+def _iter_json_lines(path: Path, file: Any) -> Iterator[TableRecord]:
     for number, text in enumerate(file, 1):
         if not text.strip():
             continue
-        value = parse_json(text, f"line {number}")
+        value = parse_json(text, f"{path}, line {number}")
         if not isinstance(value, dict):
-            raise ValueError(f"line {number} is not a JSON object")
+            raise DataError(f"{path}, line {number} is not a JSON object")
         yield TableRecord(number, value)
 
 

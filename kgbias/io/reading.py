@@ -33,6 +33,7 @@ def read_error(path: Path, error: OSError) -> DataError:
     # A `Path` makes one slash of the two.
     is_address = path.parts[:1] in (("http:",), ("https:",))
     advice = "; an address is not fetched: download it first, and name the file" * is_address
+    advice += "; name a file in it" * isinstance(error, IsADirectoryError)
     return DataError(f"cannot read {path}: {error.strerror or error}{advice}")
 
 
@@ -154,9 +155,12 @@ def decode_text(data: bytes, path: Path) -> str:
 def not_text_error(path: Path, wrong: UnicodeDecodeError, line: int) -> DataError:
     """What to say of a line that is not in the encoding that was tried."""
     encoding = "UTF-8" if wrong.encoding.startswith("utf-8") else wrong.encoding
+    # Text without its mark, in which each second byte of Latin letters is zero.
+    is_utf16 = wrong.object.count(b"\0") > len(wrong.object) / 3
+    examples = "utf-16-le, utf-16-be ..." if is_utf16 else _ENCODING_EXAMPLES
     named = how(
         "read the file with its own encoding and hand over the table",
-        f"name the file's encoding with --encoding ({_ENCODING_EXAMPLES})",
+        f"name the file's encoding with --encoding ({examples})",
     )
     return DataError(
         f"{path}, line {line}: the byte 0x{wrong.object[wrong.start]:02x} is not {encoding} text; "

@@ -12,7 +12,7 @@ import zipfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +42,12 @@ _OTHER_FORMATS = {  # how files that hold no table begin
     b"RDX2\n": "an R workspace",
     b"RDX3\n": "an R workspace",
     b"X\n\x00\x00": "an object of R",
-    b"$FL2": "an SPSS file",
+    **{magic: "an SPSS file" for magic in (b"$FL2", b"$FL3", b"ASCII SPSS PORT FILE")},
+    # Before version 117, a Stata file begins with its version and its order of bytes.
+    **{bytes([version, order]): "a Stata file" for version in (113, 114, 115) for order in (1, 2)},
     b"<stata_dta>": "a Stata file",
+    b"HEADER RECORD*******": "a SAS file",
+    bytes(12) + b"\xc2\xea\x81\x60": "a SAS file",
     b"<?xml": "an XML file",
     b"SQLite format 3\0": "a SQLite file",
     b"\xd0\xcf\x11\xe0": "an old Excel or Word file",
@@ -161,10 +165,14 @@ def refuse_other_formats(path: Path, data: bytes) -> None:
 
 
 def _refuse_text(path: Path, text: str) -> None:
-    if _skip_comments(text)[0].startswith("|"):
+    table = _skip_comments(text)[0]
+    if table.startswith("|") or MARKDOWN_RULE.match(table):
         raise DataError(f"{path} is a table in Markdown: save it as CSV")
     if advice := identify_lines(text):
         raise DataError(f"{path} is no table{advice}")
+
+
+MARKDOWN_RULE = re.compile(r".*\|.*\n[ |:]*-[ |:-]*\|[ |:-]*\n")
 
 
 def read_table(
@@ -177,11 +185,14 @@ def read_table(
     known = (*needed, *known)
     data = unpack(read_bytes(path), path)
     refuse_other_formats(path, data)
-    if data.startswith((PARQUET_MAGIC, _ZIP_MAGIC)) or data.lstrip()[:1] in (b"[", b"{"):
+    text = "" if data.startswith((PARQUET_MAGIC, _ZIP_MAGIC)) else decode_text(data, path)
+    if data and (not text or text.lstrip()[:1] in ("[", "{")):
         sheet = read_sheet(path, known)
         _need_columns(sheet.columns, needed, str(path))
+        for line, row in sheet.rows:
+            if nested := next((name for name in needed if isinstance(row.get(name), list)), None):
+                raise DataError(f"{path}, row {line}: {nested} is a list: write one a row")
         return list(sheet.columns), ((line, _row_as_texts(sheet, row)) for line, row in sheet.rows)
-    text = decode_text(data, path)
     _refuse_text(path, text)
     text, skipped_lines = _skip_comments(text)
     # With line ends as they are: a cell may hold some.
@@ -281,18 +292,65 @@ def parse_table(
     """As `read_table`, for lines in memory."""
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     # People write "Women, Men" with a space, which a quotation mark may follow.
-    reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+    counted_lines = _CountedLines(lines)
+    reader = csv.reader(counted_lines, delimiter=delimiter, skipinitialspace=True)
     try:
         header = canonical_names(next(reader, []), (*needed, *known))
-        first_rows = [(reader.line_num, cells) for cells in islice(reader, 1)]
+        first_rows = [(reader.line_num, cells) for cells in islice(reader, _CHECKED_ROWS)]
     except csv.Error as error:
         raise DataError(f"cannot read {source}: {error}") from error
+    if place := find_header(header, [cells for _, cells in first_rows], (*needed, *known)):
+        raise DataError(
+            f"{source}, line {first_rows[place - 1][0]} names the columns: delete what is above it"
+        )
+    first_rows = first_rows[count_explaining_rows([cells for _, cells in first_rows]) :]
     if first_rows and has_row_names(header, first_rows[0][1]):
         header = ["", *header]
     check_header(header, source)
     _need_columns(header, needed, source)
     rows = chain(first_rows, ((reader.line_num, cells) for cells in reader))
-    return header, _parse_rows(rows, header, source)
+    return header, _parse_rows(rows, header, source, delimiter, counted_lines)
+
+
+_CHECKED_ROWS = 5  # rows by which the header of a table is checked
+
+
+class _CountedLines:
+    """The lines of a text, whose quotation marks are counted."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        self._lines = iter(lines)
+        self.mark_count = 0
+
+    def __iter__(self) -> "_CountedLines":
+        return self
+
+    def __next__(self) -> str:
+        line = next(self._lines)
+        self.mark_count += line.count('"')
+        return line
+
+
+def find_header(
+    header: Sequence[str], first_rows: Sequence[Sequence[Any]], known: Iterable[str]
+) -> int:
+    """The number of the row that names more known columns than the first one, and nothing else: a
+    title or a name for several columns stands above it. 0 if there is none."""
+    known_names = list(known)
+    found_count = len(_find_known(header, known_names))
+    for number, row in enumerate(first_rows, 1):
+        names = [str(cell) for cell in row if cell is not None and str(cell).strip()]
+        if len(names) > found_count and len(_find_known(names, known_names)) == len(names):
+            return number
+    return 0
+
+
+def count_explaining_rows(first_rows: Sequence[Sequence[Any]]) -> int:
+    """How many rows below the header explain the columns, as in Qualtrics' exports: the question,
+    and its id as JSON."""
+    if len(first_rows) < 2:
+        return 0
+    return 2 * any(str(cell).startswith('{"ImportId"') for cell in first_rows[1])
 
 
 def has_row_names(header: Sequence[str], first_row: Sequence[str]) -> bool:
@@ -306,6 +364,11 @@ def repeats_header(cells: Sequence[str], header: Sequence[str]) -> bool:
         cell.strip(_HEADER_WHITESPACE).casefold() == name.casefold()
         for cell, name in zip(cells, header, strict=True)
     )
+
+
+def is_comment(cells: Sequence[str], header: Sequence[str]) -> bool:
+    """Whether a row of a table of several columns is a comment."""
+    return len(cells) == 1 < len(header) and cells[0].startswith("# ")
 
 
 def pad_row(cells: Sequence[str], header: Sequence[str]) -> list[str]:
@@ -360,21 +423,32 @@ def check_header(header: Sequence[str], source: str) -> None:
 
 
 def _parse_rows(
-    rows: Iterable[tuple[int, list[str]]], header: Sequence[str], source: str
+    rows: Iterable[tuple[int, list[str]]],
+    header: Sequence[str],
+    source: str,
+    delimiter: str,
+    lines: _CountedLines,
 ) -> Iterator[tuple[int, dict[str, str]]]:
-    line = 1
+    line, cells = 1, list[str]()
     try:
         for line, cells in rows:
-            if cells and len(cells) < len(header) and "\n" in cells[-1]:
-                raise ValueError(
-                    "a quotation mark is opened and not closed in the row that ends here"
-                )
-            if cells and not repeats_header(cells, header):
+            # Between tabs, a cell that holds both is rows that a quotation mark made one.
+            is_swallowed = delimiter == "\t" and any("\t" in c and "\n" in c for c in cells)
+            if is_swallowed or (cells and len(cells) < len(header) and "\n" in cells[-1]):
+                raise ValueError(_OPEN_QUOTE)
+            if any(map(str.strip, cells)) and not (
+                repeats_header(cells, header) or is_comment(cells, header)
+            ):
                 yield line, dict(zip(header, pad_row(cells, header), strict=True))
+        if cells and "\n" in cells[-1] and lines.mark_count % 2:
+            raise ValueError(_OPEN_QUOTE)
     except csv.Error as error:
         raise DataError(f"{source}, after line {line}: {error}") from error
     except ValueError as error:
         raise DataError(f"{source}, line {line}: {error}") from error
+
+
+_OPEN_QUOTE = "a quotation mark is opened and not closed in the row that ends here"
 
 
 # Text
@@ -463,6 +537,10 @@ def _check_list(path: Path, body: str, values: Sequence[str], known: Sequence[st
             f"{path}: {checked_values[0][:60]!r} is written as in YAML: write one value a line, or "
             "JSON"
         )
+    if checked_values and all(map(_ADDRESS.match, checked_values)):
+        raise DataError(f"{path}: {checked_values[0][:60]!r} is an address, and no text")
+    if _is_broken_prose(checked_values):
+        raise DataError(f"{path} is prose whose lines are broken: write one value a line")
     if no_text := next((value for value in values if not _LETTER.search(value)), ""):
         raise DataError(f"{path}: {no_text[:60]!r} has no letter: delete the line")
     if no_value := next(filter(is_missing, values), ""):
@@ -490,8 +568,10 @@ def _table_columns(body: str, delimiter: str) -> list[str]:
     begins with names in one word, or with one that columns of texts have."""
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter, skipinitialspace=True)
+    plain_reader = csv.reader(io.StringIO(body, newline=""), delimiter=delimiter)
     try:
         rows = list(islice((row for row in reader if any(row)), _CHECKED_LINES))
+        plain_rows = list(islice(plain_reader, _CHECKED_LINES))
     except csv.Error:
         return []
     header = [cell.strip() for cell in rows[0]] if rows else []
@@ -502,6 +582,9 @@ def _table_columns(body: str, delimiter: str) -> list[str]:
         return header
     has_names = len(header) > 2 and all(map(_NAME_OF_COLUMN.fullmatch, header))
     has_names = has_names or all(map(_is_header_word, header))
+    # No space after any comma: these are cells, and no sentences.
+    is_tight = all(cell[:1] != " " for row in plain_rows for cell in row[1:])
+    has_names = has_names or (is_tight and len(rows) > 1 and alike_share == 1)
     if len(rows) == 1:
         has_names = has_names and all(map(_is_header_word, header))
     elif len(header) > 3 and alike_share == 1:
@@ -513,12 +596,15 @@ def _table_columns(body: str, delimiter: str) -> list[str]:
 _NAME_OF_COLUMN = re.compile(r"\S{0,60}")
 _YAML_LINE = re.compile(r"[\w.-]+ *:(\s|$)")
 _LETTER = re.compile(r"[^\W\d_]")
+_ADDRESS = re.compile(r"(https?|ftp)://\S+$")
 _NO_LISTS = {  # how texts begin that other programs write or read
     r"\\(begin|documentclass)\{": "a text in LaTeX",
     r"(diff -{2}git|-{3} \S+\n\+{3} \S)": "a difference of two files",
     r"(From|To|Subject|Date|Message-ID): ": "a mail",
     r"\[?\d{4}-\d\d-\d\d[ T]\d\d:\d\d": "a log",
-    r"(import \w+$|from [\w.]+ import |#!/)": "a program",
+    r"(import \w+$|from [\w.]+ import |#!/|/\*|//)": "a program",
+    r"(-DOCSTART-|(\S+ )+([BIES]-\w+|O)\n(\S+ )+([BIES]-\w+|O)\n)": "a text in CoNLL's form",
+    r"[TRE]\d+\t\w+ \d+ \d+": "brat's annotations",
 }
 _PARALLEL_MARK = "|||"
 _LATEX_ROW_END = "\\\\"
@@ -538,6 +624,31 @@ def _name_of_only_column(values: Sequence[str]) -> str:
     is_identifier = "_" in first_text and not any(" " in first_text or "_" in v for v in values[1:])
     is_header = all(map(_is_header_word, filter(None, words)))
     return first_text if is_identifier or is_header else ""
+
+
+def _is_broken_prose(lines: Sequence[str]) -> bool:
+    """Whether lines go on in the next one: it begins in small letters, and its first word had no
+    room in the one above, which ends no sentence."""
+    if not lines or not any(line[0].isupper() for line in lines):
+        return False
+    width = max(map(len, lines))
+    full_count = 0
+    for line, following in pairwise(lines):
+        goes_on = line[-1] not in ".!?:;" and following[0].islower()
+        full_count += goes_on and len(line) + 1 + len(following.split()[0]) > _FULL_LINE * width
+    return width >= _MIN_PROSE_WIDTH and full_count > 1
+
+
+_MIN_PROSE_WIDTH = 50  # characters
+_FULL_LINE = 0.95  # of the longest line
+
+
+def is_sentence(name: str) -> bool:
+    """Whether what should be a name is a sentence."""
+    return name.endswith(".") and len(name.split()) > _MAX_NAME_WORDS
+
+
+_MAX_NAME_WORDS = 4  # of a name that ends in a full stop: "people of the U.S."
 
 
 def _is_header_word(word: str) -> bool:
@@ -564,8 +675,10 @@ def _parse_json(path: Path, text: str, known: Sequence[str], lists: bool) -> She
         raise
     if isinstance(value, str):
         return None
-    if isinstance(value, dict) and "@context" in value:
-        raise DataError(f"{path} describes a data set (Croissant): hand over the table itself")
+    if isinstance(value, dict) and not {"@context", "licenses", "resources"}.isdisjoint(value):
+        raise DataError(
+            f"{path} describes a data set (Croissant, Data Package ...): hand over the table itself"
+        )
     if lists and isinstance(value, list):
         value = _as_objects(value, known)
     is_object = isinstance(value, dict)
@@ -768,9 +881,13 @@ def _parse_workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
     lines = _choose_sheet(path, tables, known)
     header = canonical_names(_first_cells(lines), known)
     check_header(header, str(path))
+    first_rows = lines[1 : 1 + _CHECKED_ROWS]
+    if place := find_header(header, first_rows, known):
+        raise DataError(f"{path}, row {place + 1} names the columns: delete what is above it")
+    skipped = count_explaining_rows(first_rows)
     rows = [
         (number, dict(zip(header, line, strict=False)))
-        for number, line in enumerate(lines[1:], 2)
+        for number, line in enumerate(lines[1 + skipped :], 2 + skipped)
         if any(cell is not None for cell in line)
     ]
     return Sheet(path, "an Excel workbook", tuple(filter(None, header)), rows)

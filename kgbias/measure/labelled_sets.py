@@ -29,7 +29,7 @@ from kgbias.graph.labels import (
 )
 from kgbias.io.published_sets import identify_columns
 from kgbias.io.reading import read_head, read_text, read_toml
-from kgbias.io.tables import TableFormat, is_missing, read_table
+from kgbias.io.tables import TableFormat, is_missing, parse_literal, read_table
 from kgbias.io.text import shorten
 from kgbias.measures import MEASURES, get_measure
 
@@ -390,6 +390,8 @@ def _read_own_rows(path: Path, rows: _NumberedRows, measure: str) -> _NumberedSt
     for line, row in rows:
         label = _known_label(row["label"], labels, path, line)
         unit = row.get("unit", "").strip()
+        if isinstance(parse_literal(row["text"]), list):
+            raise DataError(f"{path}, line {line}: the text is a list: write one a row")
         yield (
             line,
             LabelledStatement(row["text"].strip(), label, row.get("group", "").strip(), unit),

@@ -4,11 +4,20 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, UsageError
-from kgbias.io.tables import TableFormat, as_text, is_missing, parse_literal, read_sheet, read_table
+from kgbias.io.tables import (
+    TableFormat,
+    as_text,
+    is_missing,
+    is_sentence,
+    parse_literal,
+    read_sheet,
+    read_table,
+)
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 
 _CATEGORY_COLUMNS = ("category", "axis")  # the second, like plural_noun_phrase, is HolisticBias's
@@ -117,6 +126,10 @@ def read_identities(name: Texts) -> dict[str, tuple[str, ...]]:
                 f"{path}: {long_name[:60]!r} is too long for a group (at most "
                 f"{_MAX_NAME_CHARACTERS} characters)"
             )
+        if sentence := next(
+            filter(is_sentence, chain.from_iterable(groups_by_category.values())), None
+        ):
+            raise DataError(f"{path}: {sentence[:60]!r} is a sentence, and no name of a group")
         return {
             category: _check_distinct(path, groups)
             for category, groups in groups_by_category.items()

@@ -180,7 +180,7 @@ def test_hostile_objects_come_back(tmp_path: Path) -> None:
         ("a.csv", b"group,predicate,object,count\nx,are,y,inf\n", "line 2: count 'inf'"),
         ("a.csv", b"group,predicate,object\n,are,\n", "has no triples"),
         ("a.csv", b"group,predicate,object\nx,are,y,z\n", "a row has 4 cells"),
-        ("a.csv", b'group,predicate,object\n"a,b\n', "unexpected end"),
+        ("a.csv", b'group,predicate,object\n"a,b\n', "is opened and not closed"),
         ("a.csv", b"a\xffb", "line 1: the byte 0xff is not UTF-8"),
         ("a.jsonl", b'{"group":', "is not JSON"),
         ("a.jsonl", b"[1]\n", "no list of objects"),

@@ -1,9 +1,11 @@
 """Tables that people hand over: what a file holds decides how it is read, at every door."""
 
+import codecs
 import csv
 import gzip
 import io
 import json
+import math
 import re
 import sys
 from collections.abc import Callable
@@ -30,6 +32,7 @@ from kgbias.io import stereoset_file
 from kgbias.io.reading import assume_encoding
 from kgbias.io.stereoset_file import read_examples
 from kgbias.io.tables import as_text, read_sheet, read_table
+from kgbias.io.wording import in_commands
 from kgbias.measure.labelled_sets import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
 from kgbias.methods.associations.sets import read_tests
@@ -690,3 +693,117 @@ def test_a_byte_that_a_named_encoding_lacks_is_said_with_its_name(
         read_identities(path)
     with assume_encoding("mac_roman"):
         assert read_identities(path) == {"": ("Crème",)}
+
+
+def qualtrics(rows: list[str]) -> str:
+    return "\n".join([rows[0], "What is it?,What is it?", '"{""ImportId"":""Q1""}",x', *rows[1:]])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        codecs.BOM_UTF8 + b'[{"name": "Ana", "group": "Thai women"}]',
+        '[{"name": "Ana", "group": "Thai women"}]'.encode("utf-16"),
+        b"name,group\nAna,Thai women\n,\n# the end\n",
+        qualtrics(["name,group", "Ana,Thai women"]).encode(),
+    ],
+    ids=["JSON with a mark", "JSON in UTF-16", "an empty row and a comment", "Qualtrics"],
+)
+def test_forms_of_a_table_of_which_nothing_is_taken_for_a_row(
+    content: bytes, tmp_path: Path
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_bytes(content)
+    assert [row for _, row in read_table(path, ["name", "group"])[1]] == [
+        {"name": "Ana", "group": "Thai women"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("Names\nname,group\nAna,Thai women\n", "line 2 names the columns: delete what is above"),
+        ("name,\nname,group\nAna,Thai women\n", "line 2 names the columns"),
+        ("name | group\n:--- | :---\nAna | Thai women\n", "a table in Markdown"),
+        ('name\tgroup\nAna\t"Thai women\nEva\tThai women\n', "opened and not closed"),
+        ('name\tgroup\n"Ana\tThai\n"Eva\tThai\n', "opened and not closed"),
+        ('name,group\nAna,Thai women\nEva,"Thai women\nBea,x\n', "opened and not closed"),
+        ('[{"name": ["Ana"], "group": "Thai women"}]', "row 1: name is a list"),
+        ('{"name": "x", "resources": [{"path": "a.csv"}]}', "describes a data set"),
+        ("HEADER RECORD*******LIBRARY HEADER RECORD!!!!!!!0", "is a SAS file"),
+        ("ASCII SPSS PORT FILE", "is an SPSS file"),
+    ],
+)
+def test_what_would_lose_or_invent_rows_is_refused(text: str, why: str, tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(text)
+    with pytest.raises(DataError, match=why) as caught:
+        list(read_table(path, ["name", "group"])[1])
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("start", [b"r\x02\x01\x00", b"s\x01\x01\x00"])
+def test_old_stata_files_are_refused_by_name(start: bytes, tmp_path: Path) -> None:
+    (tmp_path / "a.dta").write_bytes(start + bytes(50))
+    with pytest.raises(DataError, match="is a Stata file"):
+        read_table(tmp_path / "a.dta")
+
+
+LICENCE = """MIT License
+
+Permission is hereby granted, free of charge, to any person obtaining a copy
+of this software and associated documentation files (the "Software"), to deal
+in the Software without restriction, including without limitation the rights
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (LICENCE, "is prose whose lines are broken"),
+        ("-DOCSTART- -X- O\n\nElves NNP B-GRP\n", "in CoNLL's form"),
+        ("Elves NNP B-GRP\nsing VBP O\n", "in CoNLL's form"),
+        ("T1\tGroup 0 5\tElves\nR1\tsays Arg1:T1 Arg2:T2\n", "brat's annotations"),
+        ("https://x.org/a\nhttps://x.org/b\n", "is an address"),
+        ("/*O_o*/\nf({});\n", "is a program"),
+        ('They sing,all\n"They love long, cold days",all\n', "has no column 'statement'"),
+    ],
+)
+def test_what_is_no_list_of_statements_is_refused(text: str, why: str, tmp_path: Path) -> None:
+    (tmp_path / "st.txt").write_text(text)
+    with pytest.raises(DataError, match=why):
+        read_statements(tmp_path / "st.txt")
+
+
+def test_a_list_of_long_and_short_texts_is_no_prose(tmp_path: Path) -> None:
+    """Some begin in small letters, and none ends a sentence."""
+    lines = ["They love long walks in the cold rain with all their friends", "hate rain", "sing"]
+    (tmp_path / "st.txt").write_text("\n".join(lines))
+    assert read_statements(tmp_path / "st.txt") == {"": tuple(lines)}
+
+
+@pytest.mark.parametrize("read", [read_identities, read_seeds])
+def test_a_sentence_is_no_group(read: Callable[[str], object], tmp_path: Path) -> None:
+    (tmp_path / "groups.txt").write_text("Elves\nPlease cite us if you use it.\n")
+    with pytest.raises(DataError, match="is a sentence, and no name of a group"):
+        read(str(tmp_path / "groups.txt"))
+    (tmp_path / "groups.txt").write_text("Elves\npeople of the U.S.\n")
+    read(str(tmp_path / "groups.txt"))
+
+
+def test_an_index_is_no_offensiveness(tmp_path: Path) -> None:
+    """A column without a name, as pandas writes an index, is none of those that a table lacks."""
+    (tmp_path / "known.csv").write_text(",identity,attribute\n3,Elves,tall\n")
+    (found,) = read_stereotypes(tmp_path / "known.csv")
+    assert math.isnan(found.offensiveness) and found.annotators is None
+
+
+def test_a_folder_is_no_file(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match="name a file in it"):
+        read_table(tmp_path)
+
+
+def test_utf_16_without_its_mark_is_told_by_its_zeros(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes("name,group\n".encode("utf-16-le"))
+    with in_commands(), pytest.raises(DataError, match=r"--encoding .utf-16-le"):
+        read_table(tmp_path / "a.csv")

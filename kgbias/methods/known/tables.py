@@ -199,6 +199,8 @@ def _read_rows(path: Path, source: str, columns: TableColumns) -> Iterator[Stere
     annotators = next((name for name in _ANNOTATOR_COLUMNS if name in header), None)
     corrected = _corrected_attributes() if attribute == _ENGLISH_COLUMNS["attribute"] else {}
     for line, row in rows:
+        if isinstance(parse_literal(row[group]), list):
+            raise DataError(f"{path}, line {line}: the group is a list: write one a row")
         group_text = _clean_cell(path, line, row[group])
         ratings = [row[name] for name in _RATING_COLUMNS if name in row]
         # SeeGULL gives a mean of 0 where nobody rated.
@@ -215,8 +217,11 @@ def _read_rows(path: Path, source: str, columns: TableColumns) -> Iterator[Stere
                     "_", " "
                 ),
                 row.get("category", "").strip(),
-                _parse_offensiveness(path, line, row.get(offensiveness or "", "") if rated else ""),
-                _parse_count(row.get(annotators or "", "")),
+                # A column without a name, such as an index, is none of these.
+                _parse_offensiveness(
+                    path, line, row[offensiveness] if offensiveness and rated else ""
+                ),
+                _parse_count(row[annotators] if annotators else ""),
                 _clean_cell(path, line, row.get("statement", "")),
             )
 

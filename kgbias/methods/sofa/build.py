@@ -25,7 +25,7 @@ from kgbias.io.files import replace_folder, write_json, write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_toml
 from kgbias.io.rows import Result, Rows
-from kgbias.io.tables import VALUE, TableFormat, as_text, read_sheet
+from kgbias.io.tables import VALUE, TableFormat, as_text, parse_literal, read_sheet
 from kgbias.io.text import escape_formula
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.sets import read_identities, refuse_template
@@ -282,12 +282,15 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
     filled_rows = [(line, row) for line, row in rows if row[statement_column].strip()]
     for line, row in filled_rows:
         text = row[statement_column]
-        if text.startswith("{") or not any(map(str.isalpha, text)):
+        is_nested = text.startswith("{") or isinstance(parse_literal(text), list)
+        if is_nested or not any(map(str.isalpha, text)):
             raise DataError(
                 f"{path}, line {line}: {text[:60]!r} in the column {statement_column!r} is no "
                 "statement: name the one that holds the statements in `column`"
             )
         refuse_template(path, line, text)
+    if not filled_rows:
+        raise DataError(f"{path} has no statements")
     return Stereotypes(
         [(row.get("category", "").strip(), row[statement_column]) for _, row in filled_rows],
         {},
