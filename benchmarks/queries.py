@@ -109,7 +109,7 @@ def fill_store(store: Store, count: int) -> None:
     ]
     store.save_places(run.id, places)
     believing = BeliefRun(ModelInfo("none"), record={"by": "benchmark"})
-    store.save_beliefs(run.id, believing, believed)
+    store.put(run.id, BelievedEdge, believed, asking=believing)
     names = [
         GroupName(f"{kind} of {g.name}", g.id, f"{kind} of {{}}", g.name.lower())
         for g in run.groups
@@ -117,12 +117,13 @@ def fill_store(store: Store, count: int) -> None:
     ]
     store.save_names(names)
     ends = sorted({(e.predicate_id, e.object_id) for e in believed})[:20]
-    store.save_name_probes(
+    store.put(
         run.id,
-        believing,
+        NameProbe,
         [NameProbe(*of, name.id, (rng.uniform(-30.0, -5.0),)) for of in ends for name in names],
+        asking=believing,
     )
-    store.save_belief_run(run.id, believing)
+    store.put(run.id, BeliefRun, [believing])
     store.set_status(run.id, "complete")
 
 

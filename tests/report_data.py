@@ -8,6 +8,7 @@ from kgbias.graph.types import (
     Answer,
     Generation,
     Group,
+    GroupScore,
     Metric,
     Run,
     Score,
@@ -71,7 +72,7 @@ def measured_run(
             toxicity.append(Score(triple.id, round(rng.random() ** 3, 3), "not toxic", {}))
         store.save_scores(run.id, Metric("regard", "rule", "1"), regard)
         store.save_scores(run.id, Metric("toxicity", "rule", "1"), toxicity)
-        store.save_group_scores(run.id, group_figures(run, store.triples(run.id)))
+        store.put(run.id, GroupScore, group_figures(run, store.triples(run.id)))
     return store.find_run(run.name)
 
 

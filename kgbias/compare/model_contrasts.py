@@ -35,7 +35,7 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SelectedStatements
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, ProbeRun, TripleView, node_id
+from kgbias.graph.types import Group, ProbedEdge, ProbeRun, TripleView, node_id
 from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values
@@ -224,7 +224,7 @@ def read_probe_samples(run: StoredRun, probe_run: ProbeRun) -> ModelSamples:
     can be compared between models with different tokens."""
     category = {g.id: g.category for g in run.groups}
     bits: dict[tuple[str, str], dict[str, float]] = {}
-    for edge in run.probes(probe_run.id):
+    for edge in run.find_all(ProbedEdge, asking=probe_run):
         if edge.group_id in category:
             log_likelihood = (
                 edge.statement_log_likelihood if edge.statement_tokens else edge.log_likelihood

@@ -10,7 +10,7 @@ from kgbias.evidence.indicators import Indicators
 from kgbias.evidence.names import declared_indicators
 from kgbias.evidence.probe_tables import build_group_tables
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, ProbeRun, canonical_json
+from kgbias.graph.types import Group, ProbedEdge, ProbeRun, canonical_json
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure.embedding import load_vectors, normalise_rows
@@ -118,7 +118,9 @@ def embed_run(
     vectors = TextEmbedder(spec, device=device, progress=progress)
     stated_pairs = [(t.group_id, Statement(t.predicate, t.object)) for t in run.triples()]
     tables = list(
-        build_group_tables(run.groups, probe_run, run.probes(probe_run.id), stated_pairs).values()
+        build_group_tables(
+            run.groups, probe_run, run.find_all(ProbedEdge, asking=probe_run), stated_pairs
+        ).values()
     )
     if not tables:
         raise DataError(f"run {run.name} has no probes by {probe_run.model.title}")
@@ -141,8 +143,8 @@ def embed_run(
         )
         reporter.advance(len(table.statements))
         association = compute_associations(similarity)
-        run.save_probes(
-            probe_run,
+        run.put(
+            ProbedEdge,
             [
                 replace(
                     edge, similarity=float(similarity[g, s]), association=float(association[g, s])
@@ -150,7 +152,8 @@ def embed_run(
                 for g, row in enumerate(table.edges)
                 for s, edge in enumerate(row)
             ],
+            asking=probe_run,
         )
     probe_run = replace(probe_run, record={**probe_run.record, **embedded})
-    run.save_probe_run(probe_run)
+    run.put(ProbeRun, [probe_run])
     return probe_run

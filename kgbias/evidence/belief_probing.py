@@ -70,7 +70,7 @@ def probe_beliefs(
     belief_run = BeliefRun(scorer.info, settings)
     probe_bits, probe_seconds = score_plans(run, scorer, belief_run, carriers, plans, reporter)
     edges, record = judge_beliefs(plans, probe_bits, triples, probe_settings, reporter)
-    run.save_beliefs(belief_run, edges)
+    run.put(BelievedEdge, edges, asking=belief_run)
     record |= {
         "tier": scorer.convention.tier,
         "carriers": list(carriers),
@@ -88,13 +88,13 @@ def probe_beliefs(
         },
     }
     belief_run = replace(belief_run, record=nan_to_none(record))
-    run.save_belief_run(belief_run)
+    run.put(BeliefRun, [belief_run])
     return belief_run
 
 
 def _read_probe_seconds(run: StoredRun, belief_run: BeliefRun) -> float:
     """What a probe took in the last call that asked the model anything; 0 if none did."""
-    record = next((b.record for b in run.belief_runs() if b.id == belief_run.id), {})
+    record = next((b.record for b in run.find_all(BeliefRun) if b.id == belief_run.id), {})
     return float(record.get("took", {}).get("seconds", 0.0))
 
 
@@ -177,7 +177,7 @@ def score_plans(
 ) -> ScoredPlans:
     """The bits of every name and statement of the plans, from the store or else from the model."""
     probe_bits: ProbeBits = {
-        (p.name_id, p.statement_id): p.bits for p in run.name_probes(belief_run.id)
+        (p.name_id, p.statement_id): p.bits for p in run.find_all(NameProbe, asking=belief_run)
     }
     # What the store needs to name the probes goes there first: names, and words that no run said.
     blocks_wanted = [block for plan in plans for block in plan.blocks]
@@ -208,7 +208,7 @@ def score_plans(
             for n, name in enumerate(names)
             for s, statement in enumerate(statements)
         ]
-        run.save_name_probes(belief_run, probes)
+        run.put(NameProbe, probes, asking=belief_run)
         probe_bits |= {(p.name_id, p.statement_id): p.bits for p in probes}
     if not missing_blocks:
         return ScoredPlans(probe_bits, 0.0)

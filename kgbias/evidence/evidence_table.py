@@ -135,7 +135,7 @@ class StoredChoices:
     @classmethod
     def read(cls, run: StoredRun, model: str | None = None) -> "StoredChoices":
         """Those of the named model, else those of the run's own, else the first."""
-        choice_runs = run.choice_runs()
+        choice_runs = run.find_all(ChoiceRun)
         if not choice_runs:
             return cls()
 
@@ -145,7 +145,7 @@ class StoredChoices:
             return 1 if choice_run.model.goes_by(run.model.title) else 2
 
         nearest = min(choice_runs, key=distance)
-        return cls(nearest, run.choices(nearest.id))
+        return cls(nearest, run.find_all(ChosenEdge, asking=nearest))
 
     def find(self, group: str, key: tuple[str, str]) -> "ChoiceEvidence":
         """What was chosen of a group (by id) and a statement (by the ids of its predicate and
@@ -478,9 +478,9 @@ class EvidenceInputs:
         cls, run: StoredRun, selection: Selection | None, model: str | None = None
     ) -> "EvidenceInputs":
         """The parts from the store; of the probings and believings, those of the named model."""
-        probe_runs = [p for p in run.probe_runs() if p.model.goes_by(model)]
+        probe_runs = [p for p in run.find_all(ProbeRun) if p.model.goes_by(model)]
         probe_run = _pick_run_model(run.record, probe_runs)
-        probes = [(probe_run, run.probes(probe_run.id))] if probe_run else []
+        probes = [(probe_run, run.find_all(ProbedEdge, asking=probe_run))] if probe_run else []
         generations, choices = list(run.generations()), StoredChoices.read(run, model)
         statements, beliefs = select_statements(run, selection), read_beliefs(run, model)
         stories, added = StoryEvidence.read(run), AddedColumns.read(run)
@@ -492,16 +492,16 @@ def read_beliefs(
 ) -> tuple[BeliefRun, Sequence[BelievedEdge]] | None:
     """What a model believes: the named one, else the run's own, else the first. `belief_runs` are
     the run's askings, if already read."""
-    candidates = run.belief_runs() if belief_runs is None else belief_runs
+    candidates = run.find_all(BeliefRun) if belief_runs is None else belief_runs
     belief_run = _pick_run_model(run.record, [b for b in candidates if b.model.goes_by(model)])
-    return (belief_run, run.beliefs(belief_run.id)) if belief_run else None
+    return (belief_run, run.find_all(BelievedEdge, asking=belief_run)) if belief_run else None
 
 
 def describe_other_models(run: StoredRun, belief_run: BeliefRun | None) -> str:
     """A line that names the other models that were asked about the run, and where their beliefs
     are; "" if there are none."""
     other_models = [
-        b.model.title for b in run.belief_runs() if belief_run and b.id != belief_run.id
+        b.model.title for b in run.find_all(BeliefRun) if belief_run and b.id != belief_run.id
     ]
     if belief_run is None or not other_models:
         return ""

@@ -158,7 +158,7 @@ class BeliefComparison:
         are the run's askings, if already read; `triples` its statements, if names are to be
         compared too. None as for `from_models`."""
         by_model: dict[str, BeliefRun] = {}
-        for belief_run in run.belief_runs() if belief_runs is None else belief_runs:
+        for belief_run in run.find_all(BeliefRun) if belief_runs is None else belief_runs:
             by_model.setdefault(belief_run.model.name, belief_run)
         titles = [belief_run.model.title for belief_run in by_model.values()]
         # Two models of one title are told apart by their whole names.
@@ -168,7 +168,12 @@ class BeliefComparison:
         return cls.from_models(
             [
                 ModelBeliefs.from_run(
-                    label, run, model_run, run.beliefs(model_run.id), category, triples
+                    label,
+                    run,
+                    model_run,
+                    run.find_all(BelievedEdge, asking=model_run),
+                    category,
+                    triples,
                 )
                 for label, model_run in zip(labels, by_model.values(), strict=True)
             ]

@@ -8,7 +8,15 @@ import numpy as np
 
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BeliefRun, Group, GroupName, ProbedEdge, ProbeRun, TripleView
+from kgbias.graph.types import (
+    BeliefRun,
+    Group,
+    GroupName,
+    NameProbe,
+    ProbedEdge,
+    ProbeRun,
+    TripleView,
+)
 from kgbias.probe.belief import NameDesign, name_lifts
 from kgbias.probe.result import Statement
 from kgbias.probe.run_probes import edges_grid, measure_bits
@@ -133,7 +141,7 @@ def build_name_tables(
 ) -> dict[str, NameTable]:
     """The probes of a believing by names, for each category with two groups or more that have
     enough names (`kgbias.evidence.names.MIN_NAMES`)."""
-    bits = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(belief_run.id)}
+    bits = {(p.name_id, p.statement_id): p.bits for p in run.find_all(NameProbe, asking=belief_run)}
     probed = {name for name, _ in bits}
     names: dict[str, list[GroupName]] = {}
     for name in run.names(belief_run.id):

@@ -16,7 +16,7 @@ from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_plan import ProbeSettings, default_carriers
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BeliefRun, GroupName
+from kgbias.graph.types import BeliefRun, BelievedEdge, GroupName, NameProbe
 from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
@@ -199,7 +199,7 @@ def save_replication(run: StoredRun, replication: Replication) -> None:
         "replicated": {**earlier_rates, **rates},
         "replication_rates": shares,
     }
-    run.save_belief_run(replace(replication.belief_run, record=record))
+    run.put(BeliefRun, [replace(replication.belief_run, record=record)])
 
 
 def retry_with_carriers(
@@ -233,7 +233,7 @@ def retry_with_carriers(
     probe_bits = score_plans(run, scorer, retry_run, carriers, plans, reporter).bits
     findings = {
         (e.group_id, e.statement_id)
-        for e in run.beliefs(replication.belief_run.id)
+        for e in run.find_all(BelievedEdge, asking=replication.belief_run)
         if _is_finding(e)
     }
     signs: dict[FindingKey, bool] = {}
@@ -293,7 +293,9 @@ def _replicate_by_names(
 
 def _stored_tables(run: StoredRun, belief_run: BeliefRun) -> Iterator[_CategoryBits]:
     """The probes in the store for a believing, by category."""
-    probes = {(p.name_id, p.statement_id): p.bits for p in run.name_probes(belief_run.id)}
+    probes = {
+        (p.name_id, p.statement_id): p.bits for p in run.find_all(NameProbe, asking=belief_run)
+    }
     category = {group.id: group.category for group in run.groups}
     names_by_group: dict[str, list[GroupName]] = {}
     for name in run.names(belief_run.id):
@@ -302,7 +304,9 @@ def _stored_tables(run: StoredRun, belief_run: BeliefRun) -> Iterator[_CategoryB
     statements_by_name: dict[str, set[str]] = {}
     for name_id, statement_id in probes:
         statements_by_name.setdefault(name_id, set()).add(statement_id)
-    judged_pairs = {(e.group_id, e.statement_id) for e in run.beliefs(belief_run.id)}
+    judged_pairs = {
+        (e.group_id, e.statement_id) for e in run.find_all(BelievedEdge, asking=belief_run)
+    }
     for category_name in dict.fromkeys(category.values()):
         groups = tuple(
             g

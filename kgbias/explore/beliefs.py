@@ -40,7 +40,7 @@ def add_verdicts(
 ) -> list[dict[str, Any]]:
     """Add the columns row.verdict, row.lift and verdict (their names) for runs that were probed;
     return what is believed but was never said, greatest lift first."""
-    probed_runs = [run for run in table.runs if run.belief_runs()]
+    probed_runs = [run for run in table.runs if run.find_all(BeliefRun)]
     if not probed_runs:
         return []
     progress.stage("said and believed", len(probed_runs))
@@ -164,7 +164,7 @@ def _list_never_said(
 
 def iter_belief_runs(row_index: RowIndex) -> Iterator[tuple[StoredRun, BeliefRun]]:
     """Each run with each model that probed it by names."""
-    return ((run, belief_run) for run in row_index.runs for belief_run in run.belief_runs())
+    return ((run, belief_run) for run in row_index.runs for belief_run in run.find_all(BeliefRun))
 
 
 def build_block(table: StatementTable) -> ColumnBlock:
@@ -174,7 +174,7 @@ def build_block(table: StatementTable) -> ColumnBlock:
     for number, (run, belief_run) in enumerate(iter_belief_runs(table)):
         edges = [
             (table.predicates.find(e.predicate_id), table.objects.find(e.object_id), e)
-            for e in run.beliefs(belief_run.id)
+            for e in run.find_all(BelievedEdge, asking=belief_run)
         ]
         edges = sorted((row for row in edges if min(row[:2]) >= 0), key=lambda row: row[:2])
         places, texts = [], []
@@ -195,8 +195,12 @@ def read_statement_beliefs(
     """What each model that probed a run by names believes about one statement, read from the
     store."""
     beliefs = []
-    for belief_run in run.belief_runs():
-        edges = run.beliefs(belief_run.id, statement_id(triple.predicate_id, triple.object_id))
+    for belief_run in run.find_all(BeliefRun):
+        edges = run.find_all(
+            BelievedEdge,
+            asking=belief_run,
+            statement_id=statement_id(triple.predicate_id, triple.object_id),
+        )
         beliefs += _belief_rows(row_index, belief_run, edges)
     return beliefs
 

@@ -30,7 +30,7 @@ def build_block(table: StatementTable) -> ColumnBlock:
     statement, in order of predicate and object, a list as JSON text."""
     block = ColumnBlock()
     for number, (run, choice_run) in enumerate(_iter_choice_runs(table)):
-        edges = [(_edge_place(table, e), e) for e in run.choices(choice_run.id)]
+        edges = [(_edge_place(table, e), e) for e in run.find_all(ChosenEdge, asking=choice_run)]
         edges = sorted((row for row in edges if min(row[0]) >= 0), key=lambda row: row[0])
         answers = _read_answers(run, [e for _, e in edges])
         places, texts = [], []
@@ -54,7 +54,7 @@ def describe_choice_models(table: StatementTable) -> list[dict[str, Any]]:
             "run": run.name,
             "model": choice_run.model.title,
             "base": _base_rates(table, run.groups, choice_run.record.get("categories", {})),
-            "telling": _top_statements(table, run.choices(choice_run.id)),
+            "telling": _top_statements(table, run.find_all(ChosenEdge, asking=choice_run)),
         }
         for run, choice_run in _iter_choice_runs(table)
     ]
@@ -63,8 +63,12 @@ def describe_choice_models(table: StatementTable) -> list[dict[str, Any]]:
 def read_choices(row_index: RowIndex, run: StoredRun, triple: Triple) -> list[dict[str, Any]]:
     """What each model that was made to choose chose for one statement, read from the store."""
     choices = []
-    for choice_run in run.choice_runs():
-        edges = run.choices(choice_run.id, statement_id(triple.predicate_id, triple.object_id))
+    for choice_run in run.find_all(ChoiceRun):
+        edges = run.find_all(
+            ChosenEdge,
+            asking=choice_run,
+            statement_id=statement_id(triple.predicate_id, triple.object_id),
+        )
         edges = [e for e in edges if row_index.groups.find(e.group_id) >= 0]
         choices += _choices_by_category(
             row_index, run, choice_run, edges, _read_answers(run, edges)
@@ -73,7 +77,7 @@ def read_choices(row_index: RowIndex, run: StoredRun, triple: Triple) -> list[di
 
 
 def _iter_choice_runs(row_index: RowIndex) -> Iterator[tuple[StoredRun, ChoiceRun]]:
-    return ((run, choice_run) for run in row_index.runs for choice_run in run.choice_runs())
+    return ((run, choice_run) for run in row_index.runs for choice_run in run.find_all(ChoiceRun))
 
 
 def _edge_place(table: StatementTable, edge: ChosenEdge) -> tuple[int, int, int]:

@@ -18,7 +18,14 @@ from kgbias.explore.columns import ColumnBlock, KeyNumbers, LineTexts
 from kgbias.explore.statements import RowIndex, StatementTable
 from kgbias.graph.cross_mentions import MentionIndex
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import AssociationNode, Generation, ProbedEdge, Triple, statement_id
+from kgbias.graph.types import (
+    AssociationNode,
+    Generation,
+    ProbedEdge,
+    ProbeRun,
+    Triple,
+    statement_id,
+)
 from kgbias.io.progress import Progress
 from kgbias.io.text import storable
 
@@ -139,8 +146,12 @@ def read_origin(row_index: RowIndex, row: int, start: int = 0) -> dict[str, Any]
 def _read_probes(row_index: RowIndex, run: StoredRun, triple: Triple) -> list[dict[str, Any]]:
     """What each model that the run was probed with finds likely before a statement."""
     probes_by_model = []
-    for probe_run in run.probe_runs():
-        edges = run.probes(probe_run.id, statement_id(triple.predicate_id, triple.object_id))
+    for probe_run in run.find_all(ProbeRun):
+        edges = run.find_all(
+            ProbedEdge,
+            asking=probe_run,
+            statement_id=statement_id(triple.predicate_id, triple.object_id),
+        )
         rows = [
             {
                 "group": row_index.groups.find(e.group_id),
@@ -194,8 +205,8 @@ def build_probe_block(table: StatementTable) -> tuple[ColumnBlock, list[dict[str
     models: list[dict[str, Any]] = []
     pieces: KeyNumbers[str] = KeyNumbers()
     for run in table.runs:
-        for probe_run in run.probe_runs():
-            edges = run.probes(probe_run.id)
+        for probe_run in run.find_all(ProbeRun):
+            edges = run.find_all(ProbedEdge, asking=probe_run)
             if edges:
                 _add_probe_run(block, f"probe{len(models)}", table, edges, pieces)
                 models.append(

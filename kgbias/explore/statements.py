@@ -20,6 +20,7 @@ from kgbias.errors import UsageError
 from kgbias.explore.columns import ColumnBlock, KeyNumbers, quantise
 from kgbias.graph.selection import Selection, iter_repetitions, resolve_scope
 from kgbias.graph.store import StoredRun
+from kgbias.graph.types import GroupScore
 from kgbias.io.progress import Progress
 from kgbias.io.text import shorten, storable
 from kgbias.measures import Measure, column_measures
@@ -366,7 +367,7 @@ def describe_source(
     if replace(selection, arm=None) == Selection():
         regard = {
             groups.find(s.group_id): [s.value, s.low, s.high, s.n]
-            for s in run.group_scores()
+            for s in run.find_all(GroupScore)
             if s.measure == "overall_regard" and s.arm in ("", source.arm) and s.has_interval
         }
     return {

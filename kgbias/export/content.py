@@ -16,6 +16,8 @@ from kgbias.graph.types import (
     CONTENT_WARNING,
     SAMPLE_STATEMENT,
     Metric,
+    ProbedEdge,
+    ProbeRun,
     TripleView,
     node_id,
     statement_id,
@@ -186,12 +188,12 @@ class ExportContent:
     def ranks(self) -> dict[str, tuple[int, int]]:
         """By a triple's id, the rank of its group before the statement and the number of groups
         ranked; from the probing of the run's own model or, if it has none, from the first."""
-        probe_runs = self.run.probe_runs()
+        probe_runs = self.run.find_all(ProbeRun)
         if not probe_runs:
             return {}
         probe_run = next((p for p in probe_runs if p.model == self.run.model), probe_runs[0])
         places: dict[tuple[str, str], dict[str, int]] = {}
-        for edge in self.run.probes(probe_run.id):
+        for edge in self.run.find_all(ProbedEdge, asking=probe_run):
             statement_place = (
                 statement_id(edge.predicate_id, edge.object_id),
                 self.category_by_group.get(edge.group_id, ""),

@@ -10,10 +10,19 @@ from typing import Generic, NamedTuple, TypeVar
 from kgbias.export.content import ExportContent
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision, decision_row, latest_decisions
-from kgbias.graph.graph_tables import EdgeRow, ProbeEdges, PropertyValues, property_values
+from kgbias.graph.edge_records import edges_by_asking
+from kgbias.graph.graph_tables import AskedEdges, EdgeRow, PropertyValues, property_values
 from kgbias.graph.shape import DERIVED_MEASURES, TONES
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Generation, GroupName, NameProbe, StatementEdge, TripleView, node_id
+from kgbias.graph.types import (
+    BeliefRun,
+    Generation,
+    GroupName,
+    NameProbe,
+    StatementEdge,
+    TripleView,
+    node_id,
+)
 from kgbias.io.progress import Progress
 
 _GENERATION_FIELDS = [
@@ -87,14 +96,14 @@ class ExportPasses:
         self.metrics = run.metrics()
         self.topic_models = run.topics()
         self.tests = run.associations()
-        self.probe_edges = [ProbeEdges("PROBED", p, run.probes(p.id)) for p in run.probe_runs()]
-        self.probe_edges += [ProbeEdges("CHOSEN", c, run.choices(c.id)) for c in run.choice_runs()]
+        self.asked_edges = [
+            AskedEdges(edge, asking, run.find_all(edge.record, asking=asking))
+            for asking_kind, edges in edges_by_asking().items()
+            for asking in run.find_all(asking_kind.record)
+            for edge in edges
+        ]
         self.names: list[GroupName] = []
-        for belief_run in run.belief_runs():
-            self.probe_edges.append(
-                ProbeEdges("PROBED_BEFORE", belief_run, run.name_probes(belief_run.id))
-            )
-            self.probe_edges.append(ProbeEdges("BELIEVED", belief_run, run.beliefs(belief_run.id)))
+        for belief_run in run.find_all(BeliefRun):
             self.names += run.names(belief_run.id)
         self.near_duplicates = run.near_duplicates()
         self.places = run.places()
@@ -132,9 +141,9 @@ class ExportPasses:
         groups = self.texts["group"]
         self.names = [n for n in self.names if n.nonce or n.group_id in groups]
         names = {n.id for n in self.names}
-        self.probe_edges = [
-            a._replace(edges=[e for e in a.edges if self._has_ends(e, names)])
-            for a in self.probe_edges
+        self.asked_edges = [
+            a._replace(records=[e for e in a.records if self._has_ends(e, names)])
+            for a in self.asked_edges
         ]
         self.near_duplicates = [
             x for x in self.near_duplicates if all(map(self._has_parts, x.ends))
@@ -154,8 +163,8 @@ class ExportPasses:
 
     def iter_probe_edges(self) -> Iterator[StatementEdge | NameProbe]:
         """The edges between statements and groups or their names."""
-        for asked in self.probe_edges:
-            yield from asked.edges
+        for asked in self.asked_edges:
+            yield from asked.records
 
     def iter_statement_edges(self) -> Iterator[StatementEdge | NameProbe]:
         """What refers to the statements that have nodes of their own."""

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from kgbias.export.content import ExportContent
 from kgbias.export.graph_passes import ExportPasses
 from kgbias.graph import graph_tables
+from kgbias.graph.edge_records import plain_edges
 from kgbias.graph.graph_tables import (
     KIND_BY_LABEL,
     EdgeRow,
@@ -47,7 +48,7 @@ class GraphRows(ExportPasses):
                 for id, text in self.texts["group"].items()
             ),
         )
-        models = {run.model, *(a.probe_run.model for a in self.probe_edges)}
+        models = {run.model, *(a.asking.model for a in self.asked_edges)}
         models |= {t.model for t in self.tests} | {r.model for r in self.sofa}
         yield graph_tables.model_nodes(sorted(models, key=lambda m: m.id))
         run_values = {"uid": run.id, "seconds": run.store.run_seconds(run.id), "seq": 0}
@@ -87,7 +88,9 @@ class GraphRows(ExportPasses):
         yield "SEEDED", "Run", "SocialGroup", seeds
         metric_edges = [(run.id, m.id, {"measure": m.measure}) for m in self.metrics.values()]
         yield "MEASURED_BY", "Run", "Metric", metric_edges
-        yield graph_tables.figure_edges(run.id, run.group_scores())
+        for edge in plain_edges():
+            records = run.find_all(edge.record)
+            yield graph_tables.record_edges(edge, run.id, run.name, records)
         if self.profiles:
             yield from graph_tables.profile_edges(run.id, self.profiles)
         yield graph_tables.flag_edges(self.flags)
@@ -97,7 +100,7 @@ class GraphRows(ExportPasses):
         yield graph_tables.label_edges(x for x in self.labels if self.has_triple(x.triple_id))
         yield "TESTED", "Run", "AssociationTest", [(run.id, t.id, {}) for t in self.tests]
         yield from graph_tables.test_edges(self.tests)
-        yield from graph_tables.probe_edges(run.id, run.name, self.probe_edges)
+        yield from graph_tables.asked_edges(run.id, run.name, self.asked_edges)
         yield graph_tables.name_edges(self.names)
         yield "STATES", "Triple", "Statement", self._states_edges()
         yield "TESTED", "Run", "SofaResult", [(run.id, r.id, {}) for r in self.sofa]

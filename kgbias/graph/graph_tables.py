@@ -5,10 +5,13 @@ A table is the nodes of one label with their properties, or the edges of one typ
 labels, each with the keys of its ends and its properties.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import attrgetter
 from typing import Any, NamedTuple
 
 from kgbias.graph import shape
+from kgbias.graph.edge_records import EdgeRecord, edges_by_asking
 from kgbias.graph.integrity import Corpus, passage_uid
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
@@ -20,12 +23,9 @@ from kgbias.graph.types import (
     Attribution,
     FlagTable,
     GroupName,
-    GroupScore,
-    NameProbe,
     NearDuplicate,
     NodePlace,
     ProbeRun,
-    StatementEdge,
     TopicModel,
     node_id,
     topic_model_id,
@@ -66,9 +66,28 @@ def group_nodes(names: Iterable[str]) -> NodeTable:
     return "SocialGroup", [{"uid": node_id("group", n), "name": storable(n)} for n in names]
 
 
-def figure_edges(run_id: str, scores: Iterable[GroupScore]) -> EdgeTable:
-    rows = [(run_id, s.group_id, property_values("FIGURE", s)) for s in scores]
-    return "FIGURE", "Run", "SocialGroup", rows
+def record_edges(
+    edge: EdgeRecord,
+    run_id: str,
+    run: str,
+    records: Iterable[Any],
+    asking: ProbeRun | None = None,
+) -> EdgeTable:
+    """Records that are edges; `run` is the name of the run, as in edges that name theirs."""
+    shared_values: dict[str, Any] = {} if edge.starts_at_run else {"run": run}
+    if edge.asking and asking:
+        shared_values |= {edge.asking.property: asking.id, "model": asking.model.title}
+    start, end = (_end_getter(field, run_id) for field in edge.ids)
+    rows = (
+        (start(record), end(record), property_values(edge.type, record, **shared_values))
+        for record in records
+    )
+    return edge.type, edge.start, edge.end, rows
+
+
+def _end_getter(field: str, run_id: str) -> Callable[[Any], str]:
+    """The function that gives the id of an end of a record."""
+    return attrgetter(field) if field else lambda _: run_id
 
 
 def place_edges(run_id: str, node_places: Sequence[NodePlace]) -> Iterator[EdgeTable]:
@@ -149,52 +168,34 @@ def test_edges(test_results: Sequence[AssociationNode]) -> Iterator[EdgeTable]:
             yield kind, start, end, rows
 
 
-class ProbeEdges(NamedTuple):
-    """Edges of a type made by asking a model, such as PROBED, and how it was asked."""
+class AskedEdges(NamedTuple):
+    """Records that are edges made by asking a model, and how it was asked."""
 
-    kind: str
-    probe_run: ProbeRun
-    edges: Sequence[StatementEdge | NameProbe]
+    edge: EdgeRecord
+    asking: ProbeRun
+    records: Sequence[Any]
 
 
-def probe_edges(run_id: str, run: str, batches: Sequence[ProbeEdges]) -> Iterator[EdgeTable]:
+def asked_edges(run_id: str, run: str, batches: Sequence[AskedEdges]) -> Iterator[EdgeTable]:
     """How models were asked about a run (edges such as PROBED_WITH), and the edges that this
     made."""
-    for edge in dict.fromkeys(edge for _, edge in shape.PROBE_EDGES.values()):
-        probe_runs = {
-            a.probe_run.id: a.probe_run for a in batches if shape.PROBE_EDGES[a.kind][1] == edge
-        }
-        yield probe_run_edges(edge, run_id, probe_runs.values())
-    for kind, (uid_property, _) in shape.PROBE_EDGES.items():
-        rows = (
-            (
-                *edge_ends(e),
-                property_values(
-                    kind,
-                    e,
-                    run=run,
-                    model=a.probe_run.model.title,
-                    **{uid_property: a.probe_run.id},
-                ),
-            )
-            for a in batches
-            if a.kind == kind
-            for e in a.edges
+    kinds = edges_by_asking()
+    for asking_kind, edges in kinds.items():
+        askings = {b.asking.id: b.asking for b in batches if b.edge in edges}
+        yield asking_edges(asking_kind.type, run_id, askings.values())
+    for edge in chain.from_iterable(kinds.values()):
+        rows = chain.from_iterable(
+            record_edges(edge, run_id, run, b.records, b.asking)[3]
+            for b in batches
+            if b.edge == edge
         )
-        yield kind, *shape.get_edge(kind).ends[0], rows
+        yield edge.type, edge.start, edge.end, rows
 
 
-def probe_run_edges(edge: str, run_id: str, askings: Iterable[ProbeRun]) -> EdgeTable:
+def asking_edges(type: str, run_id: str, askings: Iterable[ProbeRun]) -> EdgeTable:
     """How models were asked about a run, for one type of edge."""
-    rows = [(run_id, a.model.id, property_values(edge, a, uid=a.id)) for a in askings]
-    return edge, "Run", "Model", rows
-
-
-def edge_ends(edge: StatementEdge | NameProbe) -> tuple[str, str]:
-    """The ends of an edge made by asking a model."""
-    if isinstance(edge, NameProbe):
-        return edge.name_id, edge.statement_id
-    return edge.statement_id, edge.group_id
+    rows = [(run_id, a.model.id, property_values(type, a, uid=a.id)) for a in askings]
+    return type, "Run", "Model", rows
 
 
 def name_nodes(group_names: Iterable[GroupName]) -> NodeTable:

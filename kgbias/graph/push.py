@@ -8,9 +8,10 @@ from typing import TypeVar
 
 from kgbias.errors import RunNotFound
 from kgbias.graph.cross_mentions import is_swapped
+from kgbias.graph.edge_records import edges_by_asking, plain_edges
 from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.store import Store, StoredRun
-from kgbias.graph.types import Generation, Triple, TripleView
+from kgbias.graph.types import BeliefRun, ChosenEdge, Generation, Triple, TripleView
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.text import spoken_name
 
@@ -62,25 +63,23 @@ def push_run(run: StoredRun, target: Store, progress: Progress | None = None) ->
         progress.advance(len(scores))
     triple_ids = {t.id for t in triples}
     target.add_labels([x for x in source.labels() if x.triple_id in triple_ids])
-    target.save_group_scores(run.id, source.group_scores(run.id))
     target.save_topics(run.id, source.topics(run.id))
     target.save_associations(run.id, source.associations(run.id))
     target.save_attributions(source.attributions(run.id))
-    for probe_run in source.probe_runs(run.id):
-        target.save_probe_run(run.id, probe_run)
-        target.save_probes(run.id, probe_run, source.probes(run.id, probe_run.id))
-    for choice_run in source.choice_runs(run.id):
-        choices = source.choices(run.id, choice_run.id)
-        for keys in iter_chunks(sorted({key for e in choices for key in (*e.answers, *e.others)})):
-            _copy_answers(source, target, keys)
-        target.save_choices(run.id, choice_run, choices)
-    for belief_run in source.belief_runs(run.id):
+    for edge in plain_edges():
+        target.put(run.id, edge.record, source.find_all(run.id, edge.record))
+    for belief_run in source.find_all(run.id, BeliefRun):
         target.keep_statements(source.statements(run.id, belief_run.id))
         target.save_names(source.names(run.id, belief_run.id))
-        target.save_name_probes(run.id, belief_run, source.name_probes(run.id, belief_run.id))
-        target.save_beliefs(run.id, belief_run, source.beliefs(run.id, belief_run.id))
-        # Last: it says that the believing is finished.
-        target.save_belief_run(run.id, belief_run)
+    for asking_kind, edges in edges_by_asking().items():
+        for asking in source.find_all(run.id, asking_kind.record):
+            for edge in edges:
+                records = source.find_all(run.id, edge.record, asking=asking)
+                if edge.record is ChosenEdge:
+                    _copy_choice_answers(source, target, records)
+                target.put(run.id, edge.record, records, asking=asking)
+            # Last: it says that nothing is missing.
+            target.put(run.id, asking_kind.record, [asking])
     if results := source.sofa_results(run.id):
         probe_set_ids = {result.probe_set for result in results}
         for probe_set in source.probe_sets():
@@ -166,6 +165,12 @@ def _copy_answers(source: Store, target: Store, keys: Sequence[str]) -> None:
     known_answers = target.answers(keys) if keys else {}
     if missing_keys := [key for key in keys if key not in known_answers]:
         target.keep_answers(list(source.answers(missing_keys).values()))
+
+
+def _copy_choice_answers(source: Store, target: Store, choices: Sequence[ChosenEdge]) -> None:
+    """Copy the answers that choices rest on."""
+    for keys in iter_chunks(sorted({key for e in choices for key in (*e.answers, *e.others)})):
+        _copy_answers(source, target, keys)
 
 
 def iter_chunks(items: Iterable[_T]) -> Iterator[list[_T]]:

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
+from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS
 from kgbias.graph.integrity import Passage, Relation
 from kgbias.graph.labels import Label, Rater
 from kgbias.graph.profiles import Profile, ProfilePart
@@ -43,9 +44,11 @@ from kgbias.graph.types import (
     AssociationEdge,
     AssociationNode,
     Attribution,
+    BeliefRun,
     BelievedEdge,
     BenchmarkItem,
     Category,
+    ChoiceRun,
     ChosenEdge,
     Flag,
     FlagTable,
@@ -71,12 +74,6 @@ DERIVED_MEASURES = (
     "toxicity",
     "acceptability",
 )  # measures that a STEREOTYPE edge carries
-PROBE_EDGES = {  # edges made by asking a model: the property that names the asking, and its edge
-    "PROBED": ("probing_uid", "PROBED_WITH"),
-    "CHOSEN": ("choosing_uid", "PUT_TO"),
-    "PROBED_BEFORE": ("believing_uid", "BELIEVED_BY"),
-    "BELIEVED": ("believing_uid", "BELIEVED_BY"),
-}
 TONES = ("positive", "neutral", "negative")  # labels of regard that have an edge of their own
 
 
@@ -304,16 +301,40 @@ _STEREOTYPE = (
 )
 
 
-def _probe_properties(edge: str, kind: type) -> tuple[Property, ...]:
-    """The properties of an edge made by asking a model."""
-    uid_property, run_edge = PROBE_EDGES[edge]
-    probe_run_properties = _text_properties(
-        **{uid_property: f"uid of the {run_edge} edge", "model": "name of the model"}
+def _asking_edge(kind: type) -> Edge:
+    """The edge of how a model was asked about a run."""
+    asking = ASKING_RECORDS[kind]
+    return Edge(
+        asking.type,
+        asking.meaning,
+        (("Run", "Model"),),
+        (*_UID, *properties(kind)),
+        ("uid",),
     )
-    return (*_RUN, *probe_run_properties, *properties(kind))
 
 
-EDGES: tuple[Edge, ...] = (
+def _record_edge(kind: type) -> Edge:
+    """The edge that the records of a class are."""
+    edge = EDGE_RECORDS[kind]
+    run_properties: tuple[Property, ...] = () if edge.starts_at_run else _RUN
+    asking_properties: tuple[Property, ...] = ()
+    if edge.asking:
+        asking_properties = _text_properties(
+            **{
+                edge.asking.property: f"uid of the {edge.asking.type} edge",
+                "model": "name of the model",
+            }
+        )
+    return Edge(
+        edge.type,
+        edge.meaning,
+        ((edge.start, edge.end),),
+        (*run_properties, *asking_properties, *properties(kind, moved_first=edge.first)),
+        edge.keys,
+    )
+
+
+_NAMED_EDGES: tuple[Edge, ...] = (
     Edge("IN_CATEGORY", "a group's category", (("SocialGroup", "Category"),)),
     Edge("SUBJECT", "the group of a triple", (("Triple", "SocialGroup"),)),
     Edge("PREDICATE", "its predicate", (("Triple", "Predicate"),)),
@@ -380,13 +401,7 @@ EDGES: tuple[Edge, ...] = (
         (("Run", "Metric"),),
         _text_properties(measure="of the metric"),
     ),
-    Edge(
-        "FIGURE",
-        "a figure of a group in a run",
-        (("Run", "SocialGroup"),),
-        properties(GroupScore, moved_first=("measure",)),
-        ("measure", "arm"),
-    ),
+    _record_edge(GroupScore),
     Edge("REVIEWED", "a decision about an answer of the run", (("Run", "Decision"),)),
     Edge("DECIDES", "the generation that was decided about", (("Decision", "Generation"),)),
     Edge(
@@ -449,57 +464,19 @@ EDGES: tuple[Edge, ...] = (
         ("method",),
     ),
     Edge("STATES", "the statement of a triple", (("Triple", "Statement"),)),
-    Edge(
-        "PROBED",
-        "how probable a statement is of a group",
-        (("Statement", "SocialGroup"),),
-        _probe_properties("PROBED", ProbedEdge),
-    ),
-    Edge(
-        "PROBED_WITH",
-        "a probing of the run",
-        (("Run", "Model"),),
-        (*_UID, *properties(ProbeRun)),
-        ("uid",),
-    ),
-    Edge(
-        "CHOSEN",
-        "how often a model that had to choose took a group for the one a statement is about",
-        (("Statement", "SocialGroup"),),
-        _probe_properties("CHOSEN", ChosenEdge),
-    ),
-    Edge(
-        "PUT_TO",
-        "a model that had to choose the groups of the run's statements",
-        (("Run", "Model"),),
-        (*_UID, *properties(ProbeRun)),
-        ("uid",),
-    ),
+    _record_edge(ProbedEdge),
+    _asking_edge(ProbeRun),
+    _record_edge(ChosenEdge),
+    _asking_edge(ChoiceRun),
     Edge(
         "NAME_OF",
         "a group that people speak of by a name",
         (("Name", "SocialGroup"),),
         properties(GroupName, "mark"),
     ),
-    Edge(
-        "PROBED_BEFORE",
-        "how probable a statement is after a name",
-        (("Name", "Statement"),),
-        _probe_properties("PROBED_BEFORE", NameProbe),
-    ),
-    Edge(
-        "BELIEVED",
-        "what a model's probabilities say of a statement and a group, over the group's names",
-        (("Statement", "SocialGroup"),),
-        _probe_properties("BELIEVED", BelievedEdge),
-    ),
-    Edge(
-        "BELIEVED_BY",
-        "a model whose probabilities of the run's statements were read after names of groups",
-        (("Run", "Model"),),
-        (*_UID, *properties(ProbeRun)),
-        ("uid",),
-    ),
+    _record_edge(NameProbe),
+    _record_edge(BelievedEdge),
+    _asking_edge(BeliefRun),
     Edge(
         "READ_BY",
         "an item of a benchmark under a model",
@@ -616,6 +593,15 @@ EDGES: tuple[Edge, ...] = (
             ("run", "triple", "arm"),
         )
         for tone in TONES
+    ),
+)
+
+EDGES = (
+    *_NAMED_EDGES,
+    *(
+        _record_edge(kind)
+        for kind, edge in EDGE_RECORDS.items()
+        if edge.type not in {named.type for named in _NAMED_EDGES}
     ),
 )
 

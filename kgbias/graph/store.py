@@ -23,6 +23,7 @@ from kgbias.graph.integrity import Corpus, Fault
 from kgbias.graph.labels import Label
 from kgbias.graph.leases import Lease, is_leased
 from kgbias.graph.profiles import Profile
+from kgbias.graph.record import Record
 from kgbias.graph.row_types import DrawRow, ExampleRow, ScoreRow, StatementRow, YieldRow
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.stereotypes import StereotypeMatches
@@ -31,23 +32,16 @@ from kgbias.graph.types import (
     AssociationNode,
     Attribution,
     Batch,
-    BeliefRun,
-    BelievedEdge,
     Category,
     ChangeToken,
-    ChoiceRun,
-    ChosenEdge,
     FlagTable,
     Generation,
     Group,
     GroupName,
-    GroupScore,
     ItemScore,
     Metric,
-    NameProbe,
     NearDuplicate,
     NodePlace,
-    ProbedEdge,
     ProbeRun,
     Run,
     RunState,
@@ -275,14 +269,31 @@ class Store(Protocol):
         """Every metric by which a triple of the run has a score, current or not, by id."""
         ...
 
-    def save_group_scores(
-        self, run_id: str, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
+    def put(
+        self,
+        run_id: str,
+        kind: type[Record],
+        records: Sequence[Record],
+        *,
+        asking: ProbeRun | None = None,
+        replacing: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        """Write figures of groups, in one transaction. The run's figures named in `replacing` are
-        removed first."""
+        """Write records of a run that are edges (`kgbias.graph.edge_records`), in one transaction
+        on SQLite; one that exists is replaced. Their nodes exist, but for statements of known
+        words, which are written too.
+
+        Where edges come from an `asking`, it is given. It is finished once it is put itself.
+        `replacing` names a property, and values of it: the run's records with one of them are
+        removed first. A kind that is replaced as a whole needs none of that."""
         ...
 
-    def group_scores(self, run_id: str) -> list[GroupScore]: ...
+    def find_all(
+        self, run_id: str, kind: type[Record], *, asking: ProbeRun | None = None, **ids: str
+    ) -> list[Record]:
+        """The run's records of a kind, in the order that it declares: those of an asking, and those
+        with these ends (`statement_id=...`). Askings are by the model's name; only the finished
+        ones."""
+        ...
 
     def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
         """Make these the places of the run's nodes."""
@@ -338,38 +349,6 @@ class Store(Protocol):
         """The tests of a run, or all tests, by name, method, model and id."""
         ...
 
-    def save_probes(self, run_id: str, probe_run: ProbeRun, edges: Sequence[ProbedEdge]) -> None:
-        """Write PROBED edges of a probing. An edge that exists is replaced."""
-        ...
-
-    def save_probe_run(self, run_id: str, probe_run: ProbeRun) -> None:
-        """Write how a run was probed and with what result, replacing an earlier record."""
-        ...
-
-    def probes(
-        self, run_id: str, probe_run_id: str, statement_id: str | None = None
-    ) -> list[ProbedEdge]:
-        """The edges of a probing of the run, or those of one statement, by statement and group."""
-        ...
-
-    def probe_runs(self, run_id: str) -> list[ProbeRun]:
-        """The run's finished probings, by the model's name."""
-        ...
-
-    def save_choices(self, run_id: str, choice_run: ChoiceRun, edges: Sequence[ChosenEdge]) -> None:
-        """Replace the CHOSEN edges of a choosing of the run with these."""
-        ...
-
-    def choices(
-        self, run_id: str, choice_run_id: str, statement_id: str | None = None
-    ) -> list[ChosenEdge]:
-        """The edges of a choosing of the run, or those of one statement, by statement and group."""
-        ...
-
-    def choice_runs(self, run_id: str) -> list[ChoiceRun]:
-        """The run's choosings, by the model's name."""
-        ...
-
     def save_names(self, names: Sequence[GroupName]) -> None:
         """Write names, with NAME_OF edges to their groups, which must exist. A name that exists
         keeps its text and its other groups; its form, root and mark for this group are
@@ -388,41 +367,6 @@ class Store(Protocol):
 
     def statements(self, run_id: str, belief_run_id: str) -> list[tuple[str, str]]:
         """The statements (predicate, object) that a believing of the run probed, by text."""
-        ...
-
-    def save_belief_run(self, run_id: str, belief_run: BeliefRun) -> None:
-        """Write how a run was probed by names and with what result, replacing an earlier record.
-        This finishes a believing."""
-        ...
-
-    def belief_runs(self, run_id: str) -> list[BeliefRun]:
-        """The run's finished believings, by the model's name."""
-        ...
-
-    def save_name_probes(
-        self, run_id: str, belief_run: BeliefRun, probes: Sequence[NameProbe]
-    ) -> None:
-        """Write probes of a believing, whose names and words must exist. A probe that exists is
-        replaced."""
-        ...
-
-    def name_probes(
-        self, run_id: str, belief_run_id: str, statement_id: str | None = None
-    ) -> list[NameProbe]:
-        """The probes of a believing, finished or not, or those of one statement, by statement and
-        name."""
-        ...
-
-    def save_beliefs(
-        self, run_id: str, belief_run: BeliefRun, edges: Sequence[BelievedEdge]
-    ) -> None:
-        """Replace the BELIEVED edges of a believing of the run with these."""
-        ...
-
-    def beliefs(
-        self, run_id: str, belief_run_id: str, statement_id: str | None = None
-    ) -> list[BelievedEdge]:
-        """The edges of a believing, or those of one statement, by statement and group."""
         ...
 
     def save_flags(self, flag_table: FlagTable) -> None:
@@ -698,12 +642,27 @@ class StoredRun:
 
     # What was measured
 
+    def put(
+        self,
+        kind: type[Record],
+        records: Sequence[Record],
+        *,
+        asking: ProbeRun | None = None,
+        replacing: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """`Store.put`, of this run."""
+        self.store.put(self.id, kind, records, asking=asking, replacing=replacing)
+
+    def find_all(
+        self, kind: type[Record], *, asking: ProbeRun | None = None, **ids: str
+    ) -> list[Record]:
+        """`Store.find_all`, of this run."""
+        return self.store.find_all(self.id, kind, asking=asking, **ids)
+
     metrics = _run_method(Store.metrics)
     scorers = _run_method(Store.scorers)
     save_scores = _run_method(Store.save_scores)
     derive_edges = _run_method(Store.derive_edges)
-    group_scores = _run_method(Store.group_scores)
-    save_group_scores = _run_method(Store.save_group_scores)
     topics = _run_method(Store.topics)
     save_topics = _run_method(Store.save_topics)
     attributions = _run_method(Store.attributions)
@@ -717,21 +676,8 @@ class StoredRun:
 
     # What was found by asking models
 
-    probe_runs = _run_method(Store.probe_runs)
-    save_probe_run = _run_method(Store.save_probe_run)
-    probes = _run_method(Store.probes)
-    save_probes = _run_method(Store.save_probes)
-    choice_runs = _run_method(Store.choice_runs)
-    choices = _run_method(Store.choices)
-    save_choices = _run_method(Store.save_choices)
-    belief_runs = _run_method(Store.belief_runs)
-    save_belief_run = _run_method(Store.save_belief_run)
     names = _run_method(Store.names)
     statements = _run_method(Store.statements)
-    name_probes = _run_method(Store.name_probes)
-    save_name_probes = _run_method(Store.save_name_probes)
-    beliefs = _run_method(Store.beliefs)
-    save_beliefs = _run_method(Store.save_beliefs)
     sofa_results = _run_method(Store.sofa_results)
     save_sofa_results = _run_method(Store.save_sofa_results)
     associations = _run_method(Store.associations)

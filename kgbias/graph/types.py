@@ -20,6 +20,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
+from kgbias.graph.edge_records import RUN, asking_record, edge_record
 from kgbias.graph.record import HIGH_MEANING, LOW_MEANING, OrNaN, StoredAs
 from kgbias.graph.record import canonical_json as canonical_json
 from kgbias.ids import content_id, normalise
@@ -101,6 +102,55 @@ class StatementEdge:
         return statement_id(self.predicate_id, self.object_id)
 
 
+@asking_record("PROBED_WITH", "a probing of the run", "probing", unfinished="{}")
+@dataclass(frozen=True, slots=True)
+class ProbeRun:
+    """A run's probes under one model with one set of scoring conventions (`settings`: dtype, what
+    precedes a text ...); `record` holds the result. The id is computed from model and settings."""
+
+    model: ModelInfo
+    settings: Annotated[Settings, "how the model was asked, as JSON pairs"] = ()
+    record: Annotated[Mapping[str, Any], "its result, as JSON"] = field(default_factory=dict)
+
+    @property
+    def id(self) -> str:
+        return self.model.configured_id(self.settings)
+
+
+@asking_record(
+    "PUT_TO",
+    "a model that had to choose the groups of the run's statements",
+    "choosing",
+    unfinished="{}",
+)
+@dataclass(frozen=True, slots=True)
+class ChoiceRun(ProbeRun):
+    """A run's forced choices by one model. `settings` include those of the questions: the number of
+    options and answers, the template, the temperature and the seed."""
+
+
+@asking_record(
+    "BELIEVED_BY",
+    "a model whose probabilities of the run's statements were read after names of groups",
+    "believing",
+    unfinished=None,
+)
+@dataclass(frozen=True, slots=True)
+class BeliefRun(ProbeRun):
+    """A run's probes by names under one model. `settings` include how it was asked: the carriers,
+    the number of statements per category and the seed of the nonce names. `record` holds what was
+    found: the floor, the figures of groups, and how many statements were said but not probed."""
+
+
+@edge_record(
+    "PROBED",
+    "how probable a statement is of a group",
+    "Statement",
+    "SocialGroup",
+    ("statement_id", "group_id"),
+    asking=ProbeRun,
+    table="probed",
+)
 @dataclass(frozen=True, slots=True)
 class ProbedEdge(StatementEdge):
     """PROBED: a statement (a predicate and object) after a group, under one model.
@@ -130,23 +180,19 @@ class ProbedEdge(StatementEdge):
     ] = None
 
 
-@dataclass(frozen=True, slots=True)
-class ProbeRun:
-    """A run's probes under one model with one set of scoring conventions (`settings`: dtype, what
-    precedes a text ...); `record` holds the result. The id is computed from model and settings."""
-
-    model: ModelInfo
-    settings: Annotated[Settings, "how the model was asked, as JSON pairs"] = ()
-    record: Annotated[Mapping[str, Any], "its result, as JSON"] = field(default_factory=dict)
-
-    @property
-    def id(self) -> str:
-        return self.model.configured_id(self.settings)
-
-
 CHOSEN_MORE, CHOSEN_OF_NAME = "chosen more", "of this name"
 
 
+@edge_record(
+    "CHOSEN",
+    "how often a model that had to choose took a group for the one a statement is about",
+    "Statement",
+    "SocialGroup",
+    ("statement_id", "group_id"),
+    asking=ChoiceRun,
+    whole=True,
+    table="chosen",
+)
 @dataclass(frozen=True, slots=True)
 class ChosenEdge(StatementEdge):
     """CHOSEN: how often a model took a group for the one that a statement is about.
@@ -190,12 +236,6 @@ class ChosenEdge(StatementEdge):
         return self.verdict in (CHOSEN_MORE, CHOSEN_OF_NAME)
 
 
-@dataclass(frozen=True, slots=True)
-class ChoiceRun(ProbeRun):
-    """A run's forced choices by one model. `settings` include those of the questions: the number of
-    options and answers, the template, the temperature and the seed."""
-
-
 def name_id(text: str) -> str:
     return content_id("name", normalise(storable(text)))
 
@@ -224,6 +264,16 @@ class GroupName:
         return not self.group_id
 
 
+@edge_record(
+    "PROBED_BEFORE",
+    "how probable a statement is after a name",
+    "Name",
+    "Statement",
+    ("name_id", "statement_id"),
+    asking=BeliefRun,
+    order=("statement_id", "name_id"),
+    table="name_probe",
+)
 @dataclass(frozen=True, slots=True)
 class NameProbe:
     """PROBED_BEFORE: a statement after a name, one number for each carrier of the believing, in
@@ -246,6 +296,16 @@ class NameProbe:
         return statement_id(self.predicate_id, self.object_id)
 
 
+@edge_record(
+    "BELIEVED",
+    "what a model's probabilities say of a statement and a group, over the group's names",
+    "Statement",
+    "SocialGroup",
+    ("statement_id", "group_id"),
+    asking=BeliefRun,
+    whole=True,
+    table="believed",
+)
 @dataclass(frozen=True, slots=True)
 class BelievedEdge(StatementEdge):
     """BELIEVED: what a model's probabilities say of a statement and a group, over the group's
@@ -266,13 +326,6 @@ class BelievedEdge(StatementEdge):
     min_loo_lift: Annotated[OrNaN, "the smallest lift with one of the names left out"]
     most_influential_name: Annotated[str, "the name left out to get it"] = ""
     verdict: Annotated[str, "believed, leaning or bound to a word; empty if nothing is shown"] = ""
-
-
-@dataclass(frozen=True, slots=True)
-class BeliefRun(ProbeRun):
-    """A run's probes by names under one model. `settings` include how it was asked: the carriers,
-    the number of statements per category and the seed of the nonce names. `record` holds what was
-    found: the floor, the figures of groups, and how many statements were said but not probed."""
 
 
 Outcome = Literal["ok", "refused", "unparsable", "echo", "nonsense", "failed"]
@@ -528,6 +581,17 @@ class TripleView:
         return statement_id(node_id("predicate", self.predicate), node_id("object", self.object))
 
 
+@edge_record(
+    "FIGURE",
+    "a figure of a group in a run",
+    "Run",
+    "SocialGroup",
+    (RUN, "group_id"),
+    keys=("measure", "arm"),
+    order=("measure", "group_id", "arm"),
+    first=("measure",),
+    table="group_score",
+)
 @dataclass(frozen=True, slots=True)
 class GroupScore(Estimate):
     """FIGURE: a figure of one group in one run (`kgbias.measures.figures_by_name`)."""

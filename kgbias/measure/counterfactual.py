@@ -144,7 +144,7 @@ def try_names(run: StoredRun, scorer: Scorer, metric: Metric) -> bool:
                 )
                 for n, e in effects_by_name.items()
             ]
-        run.save_group_scores(trial_scores, replacing=[name])
+        run.put(GroupScore, trial_scores, replacing={"measure": [name]})
     return reads_names(metric.measure, trial_scores)
 
 
@@ -153,7 +153,9 @@ def _read_trial(run: StoredRun, metric: Metric) -> list[GroupScore]:
     covered all these names."""
     name, scorer_suffix = f"{metric.measure}_name_effect", _scorer_suffix(metric)
     trial_scores = [
-        s for s in run.group_scores() if s.measure == name and s.method.endswith(scorer_suffix)
+        s
+        for s in run.find_all(GroupScore)
+        if s.measure == name and s.method.endswith(scorer_suffix)
     ]
     groups = {(g.category, g.name): g.id for g in run.groups}
     wanted_ids = {

@@ -68,8 +68,8 @@ def update_run_figures(run: StoredRun) -> SelectedStatements:
         *_compute_figures(run, exclude_cross_mentions(run, selected), Selection()),
         *run_entropies(run, selected),
     ]
-    present_measures = {s.measure for s in (*run.group_scores(), *scores)}
-    run.save_group_scores(scores, replacing=_computed_names(present_measures))
+    present_measures = {s.measure for s in (*run.find_all(GroupScore), *scores)}
+    run.put(GroupScore, scores, replacing={"measure": _computed_names(present_measures)})
     return selected
 
 
@@ -93,7 +93,7 @@ def read_figures(
     selected = selected or select_statements(run, selection)
     computed_scores: list[GroupScore] = []
     other_scores: list[GroupScore] = []
-    scores = run.group_scores()
+    scores = run.find_all(GroupScore)
     computed_names = _computed_names({score.measure for score in scores})
     for score in scores:
         (computed_scores if score.measure in computed_names else other_scores).append(score)

@@ -157,14 +157,17 @@ def probe_run(
     settings = (*scorer.settings, *((("ending", ending),) if ending else ()))
     probing = ProbeRun(scorer.info, settings)
     file = output and open_output(output, _output_job(run, scorer, plan, measure, ending))
-    known_edges = {(e.predicate_id, e.object_id, e.group_id): e for e in run.probes(probing.id)}
+    known_edges = {
+        (e.predicate_id, e.object_id, e.group_id): e
+        for e in run.find_all(ProbedEdge, asking=probing)
+    }
     stopwatch, category_probes = ProbeProgress(), []
     new_chunks = []
     for _, groups, statements, _ in plan:
         new = [s for s in statements if any((*s.key, g.id) not in known_edges for g in groups)]
         new_chunks += [(groups, chunk) for chunk in _iter_chunks(groups, new)]
     for edges in _compute_edges(new_chunks, scorer, measure, ending, stopwatch, reporter):
-        run.save_probes(probing, edges)
+        run.put(ProbedEdge, edges, asking=probing)
         known_edges |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
     for category, groups, statements, said_counts in plan:
         grid = edges_grid(
@@ -181,7 +184,7 @@ def probe_run(
             for s, statement in enumerate(statements)
             for g, group in enumerate(groups)
         ]
-        run.save_probes(probing, edges)
+        run.put(ProbedEdge, edges, asking=probing)
         category_probes.append(
             CategoryProbes(category, groups, statements, grid, order, said_counts, lift)
         )
@@ -208,7 +211,7 @@ def probe_run(
         [(p.ranks, p.said_counts) for p in category_probes], seed=seed
     )
     # What `kgbias.evidence.association` wrote to the record stays.
-    old_record = next((p.record for p in run.probe_runs() if p.id == probing.id), {})
+    old_record = next((p.record for p in run.find_all(ProbeRun) if p.id == probing.id), {})
     record = {
         **{
             name: old_record[name]
@@ -222,7 +225,7 @@ def probe_run(
         "sofa": bias.score.value,
         **_agreement_record(agreement),
     }
-    run.save_probe_run(replace(probing, record=record))
+    run.put(ProbeRun, [replace(probing, record=record)])
     # As published, the score is one statement's variance, which is not stored. Stored last: a
     # benchmark that finds it asks no more.
     if not as_published:

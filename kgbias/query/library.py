@@ -25,7 +25,7 @@ from kgbias.graph.labels import RATER_KINDS
 from kgbias.graph.selection import list_arms
 from kgbias.graph.stereotypes import MARK_MEANINGS
 from kgbias.graph.store import Store, StoredRun
-from kgbias.graph.types import node_id, statement_id
+from kgbias.graph.types import BeliefRun, node_id, statement_id
 from kgbias.io.files import replace_file
 from kgbias.io.resources import file_names, resource_path
 from kgbias.io.text import escape_formula, printable
@@ -166,7 +166,7 @@ def _resolve_name(parameter: str, value: Any, store: Store, run: StoredRun | Non
         if value not in (known_names := list_arms(run, run.arms())):
             raise UsageError(no_such("arm", value, known_names, f" in run {run.name!r}"))
     elif parameter == "model" and run is not None:
-        if value not in (known_names := tuple(b.model.title for b in run.belief_runs())):
+        if value not in (known_names := tuple(b.model.title for b in run.find_all(BeliefRun))):
             raise UsageError(no_such("model", value, known_names, f" asked about run {run.name!r}"))
     elif parameter == "verdict":
         from kgbias.probe.belief import BELIEVED, BOUND, LEANING

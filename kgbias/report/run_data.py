@@ -212,17 +212,21 @@ class RunData:
     @cached_property
     def probes(self) -> Sequence[tuple[ProbeRun, list[ProbedEdge]]]:
         """Each probing of the run, with its edges."""
-        return [(p, self.stored.probes(p.id)) for p in self.stored.probe_runs()]
+        return [
+            (p, self.stored.find_all(ProbedEdge, asking=p)) for p in self.stored.find_all(ProbeRun)
+        ]
 
     @cached_property
     def choices(self) -> Sequence[tuple[ChoiceRun, list[ChosenEdge]]]:
         """The forced choices of each model that was asked about the run."""
-        return [(c, self.stored.choices(c.id)) for c in self.stored.choice_runs()]
+        return [
+            (c, self.stored.find_all(ChosenEdge, asking=c)) for c in self.stored.find_all(ChoiceRun)
+        ]
 
     @cached_property
     def belief_runs(self) -> Sequence[BeliefRun]:
         """How models were asked what they believe."""
-        return self.stored.belief_runs()
+        return self.stored.find_all(BeliefRun)
 
     @cached_property
     def evidence(self) -> EvidenceTable:

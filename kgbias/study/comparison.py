@@ -18,6 +18,7 @@ from urllib.parse import quote
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection, need_statements
 from kgbias.graph.store import StoredRun
+from kgbias.graph.types import ProbeRun
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows, file_rows
 from kgbias.io.text import format_p_value
@@ -212,7 +213,7 @@ class StudyComparison(StudyPart):
         if probes:
             stored_runs = stored_runs or [self._context.find()]
             subjects = distinct_subjects(
-                [(r, read_probe_samples(r, p)) for r in stored_runs for p in r.probe_runs()]
+                [(r, read_probe_samples(r, p)) for r in stored_runs for p in r.find_all(ProbeRun)]
             )
             if len(subjects) < 2:
                 names = ", ".join(run.name for run in stored_runs)

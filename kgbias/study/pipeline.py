@@ -28,7 +28,7 @@ from kgbias.evidence.indicators import read_indicators
 from kgbias.evidence.names import MIN_NAMES, group_names
 from kgbias.graph.cache import CacheEntry
 from kgbias.graph.store import DEFAULT_STORE, Store
-from kgbias.graph.types import Group
+from kgbias.graph.types import BeliefRun, Group
 from kgbias.graph.types import Run as Record
 from kgbias.io.files import sha256_of, write_text
 from kgbias.io.reading import read_json
@@ -317,7 +317,7 @@ def seconds_per_stored_probe(store: Store | None, model: str) -> float | None:
     model_name = loadable_spec(model)
     durations = []
     for summary in store.summaries():
-        for belief_run in store.belief_runs(summary.run.id):
+        for belief_run in store.find_all(summary.run.id, BeliefRun):
             seconds = belief_run.record.get("took", {}).get("seconds")
             if belief_run.model.name == model_name and seconds:
                 durations.append(seconds)

@@ -30,6 +30,7 @@ from kgbias.errors import (
 )
 from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import StoredRun
+from kgbias.graph.types import GroupScore, ProbeRun
 from kgbias.io.columns import Column
 from kgbias.io.files import is_within, write_text
 from kgbias.io.progress import Progress
@@ -870,10 +871,10 @@ def _step_state(study: Study, step: Step) -> Literal["done", "begun", "left"]:
 
 
 def _has_probes(run: StoredRun, step: Step) -> bool:
-    return step.options["model"] in [probing.model.name for probing in run.probe_runs()]
+    return step.options["model"] in [probing.model.name for probing in run.find_all(ProbeRun)]
 
 
 _DONE_CHECKS: dict[str, Callable[[StoredRun, Step], bool]] = {
-    "measure": lambda run, step: bool(run.group_scores()),
+    "measure": lambda run, step: bool(run.find_all(GroupScore)),
     "probe": _has_probes,
 }

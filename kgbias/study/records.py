@@ -14,6 +14,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
     GroupScore,
+    ProbedEdge,
+    ProbeRun,
     RunSummary,
     TopicModel,
     TripleView,
@@ -422,10 +424,10 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
     counts = {(t.statement_id, t.group_id): t.count for t in triples}
     words = {t.statement_id: (t.predicate, t.object) for t in triples}
     rows = []
-    for probing in run.probe_runs():
+    for probing in run.find_all(ProbeRun):
         if not probing.model.goes_by(model):
             continue
-        for edge in run.probes(probing.id):
+        for edge in run.find_all(ProbedEdge, asking=probing):
             group = groups.get(edge.group_id)
             if group is None or edge.statement_id not in words:
                 continue

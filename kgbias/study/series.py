@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Unpack, overload
 
 from kgbias.graph.selection import Selection
+from kgbias.graph.types import GroupScore
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.measure.configure import MeasureCall
@@ -118,7 +119,7 @@ class Series(PublicCalls, Result, Sequence[Run]):
         names = {g.id: g.name for run in self for g in run.stored.groups}
         values: dict[tuple[str, str, str], dict[int, float]] = {}
         for number, run in enumerate(self):
-            for score in run.stored.group_scores():
+            for score in run.stored.find_all(GroupScore):
                 if not wanted_figures or score.measure in wanted_figures:
                     values.setdefault((score.measure, score.group_id, score.arm), {})[number] = (
                         score.value

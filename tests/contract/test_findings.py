@@ -281,13 +281,13 @@ def edges(rank: int) -> list[ProbedEdge]:
 
 
 def test_probes(store: Store, run: Run) -> None:
-    store.save_probe_run(run.id, PROBED)
+    store.put(run.id, ProbeRun, [PROBED])
     for rank in (5, 1):
-        store.save_probes(run.id, PROBED, edges(rank))
-    assert store.probes(run.id, PROBED.id) == edges(1)
-    assert store.probes(run.id, RUN.id) == []
-    store.save_probe_run(run.id, AGAIN)
-    assert store.probe_runs(run.id) == [AGAIN]
+        store.put(run.id, ProbedEdge, edges(rank), asking=PROBED)
+    assert store.find_all(run.id, ProbedEdge, asking=PROBED) == edges(1)
+    assert store.find_all(run.id, ProbedEdge, asking=RUN) == []
+    store.put(run.id, ProbeRun, [AGAIN])
+    assert store.find_all(run.id, ProbeRun) == [AGAIN]
     text = (
         "MATCH (t:Triple)-[:STATES]->(s:Statement)-[p:PROBED {run: 'middle'}]->(g:SocialGroup) "
         "RETURN t.text AS said, s.text AS statement, g.name AS group, p.model AS model, "
@@ -348,7 +348,7 @@ def test_near_duplicates_are_taken_back(store: Store, run: Run) -> None:
         ("adore smoke", "love song", 0.9),
         ("love songs", "love song", 0.97),
     ]
-    store.save_probes(run.id, PROBED, edges(1))
+    store.put(run.id, ProbedEdge, edges(1), asking=PROBED)
     store.save_near_duplicates(run.id, [])
     assert store.near_duplicates(run.id) == []
     rows = store.query("MATCH (s:Statement) RETURN s.text AS text").rows
@@ -357,8 +357,8 @@ def test_near_duplicates_are_taken_back(store: Store, run: Run) -> None:
 
 def test_a_copy_has_all_that_was_found(store: Store, run: Run, tmp_path: Path) -> None:
     store.save_topics(run.id, topic_models((2, 1)))
-    store.save_probe_run(run.id, PROBED)
-    store.save_probes(run.id, PROBED, edges(1))
+    store.put(run.id, ProbeRun, [PROBED])
+    store.put(run.id, ProbedEdge, edges(1), asking=PROBED)
     store.save_near_duplicates(run.id, links())
     table, entry = StereotypeTable("a", "CC0", "1"), Stereotype("a", "Elf", "musical")
     held = StereotypeMatches(table, {"unused": 1}, (StereotypeCount(entry, "Elves", 0, 0.5),), ())
@@ -367,8 +367,8 @@ def test_a_copy_has_all_that_was_found(store: Store, run: Run, tmp_path: Path) -
     for _ in range(2):
         push_run(StoredRun(store, run), copy)
     assert copy.topics(run.id) == topic_models((2, 1))
-    assert copy.probe_runs(run.id) == [PROBED]
-    assert copy.probes(run.id, PROBED.id) == edges(1)
+    assert copy.find_all(run.id, ProbeRun) == [PROBED]
+    assert copy.find_all(run.id, ProbedEdge, asking=PROBED) == edges(1)
     assert copy.near_duplicates(run.id) == links()
     assert copy.stereotype_matches(run.id) == [held]
 

@@ -14,7 +14,9 @@ from kgbias.graph.types import (
     AssociationEdge,
     AssociationNode,
     Attribution,
+    BeliefRun,
     BelievedEdge,
+    ChoiceRun,
     ChosenEdge,
     Generation,
     GroupScore,
@@ -23,6 +25,7 @@ from kgbias.graph.types import (
     NearDuplicate,
     NodePlace,
     ProbedEdge,
+    ProbeRun,
     Run,
     Score,
     TopicAssignment,
@@ -85,8 +88,10 @@ def overlapping(store: Store) -> None:
         store.save_scores(OTHER.id, Metric(measure, "rule", "1"), [Score(SONGS.id, value)])
     for measure, value in (("toxicity", 1.0), ("acceptability", 0.75)):
         store.save_scores(OTHER.id, Metric(measure, "rule", "1"), [Score(SONGS.id, value)])
-    store.save_group_scores(
-        OTHER.id, [GroupScore(1.0, 0.5, 2.0, 2, ELVES.id, "overall_regard", "bootstrap")]
+    store.put(
+        OTHER.id,
+        GroupScore,
+        [GroupScore(1.0, 0.5, 2.0, 2, ELVES.id, "overall_regard", "bootstrap")],
     )
     about = (TopicAssignment(SONGS.id, TOPIC.id, 0.75, True), TopicAssignment(OWN.id, None, 0.0))
     store.save_topics(OTHER.id, [TopicModel("peoples", (TOPIC,), about, {"seed": 1})])
@@ -96,19 +101,20 @@ def overlapping(store: Store) -> None:
     store.save_associations(OTHER.id, [AssociationNode("shared", "C7", "weat", *figures)])
     store.save_associations(None, [AssociationNode("of none", "C8", "weat", *figures)])
     probed = ProbedEdge(SONGS.predicate_id, SONGS.object_id, ELVES.id, -6.5, 5, -5.0, 4, -1.5, 1, 1)
-    store.save_probes(OTHER.id, PROBING, [probed])
-    store.save_probe_run(OTHER.id, PROBING)
+    store.put(OTHER.id, ProbedEdge, [probed], asking=PROBING)
+    store.put(OTHER.id, ProbeRun, [PROBING])
     chosen = ChosenEdge(
         SONGS.predicate_id, SONGS.object_id, ELVES.id, 4, 4, 3, answers=("k",), others=("shared",)
     )
     store.keep_answers([Answer("shared", CHOOSING.model.id, "A", "stop")])
-    store.save_choices(OTHER.id, CHOOSING, [chosen])
+    store.put(OTHER.id, ChosenEdge, [chosen], asking=CHOOSING)
+    store.put(OTHER.id, ChoiceRun, [CHOOSING])
     ends = (SONGS.predicate_id, SONGS.object_id)
     store.save_names(NAMES[:1])
-    store.save_name_probes(OTHER.id, BELIEVING, [NameProbe(*ends, NAMES[0].id, (-1.0, -2.0))])
+    store.put(OTHER.id, NameProbe, [NameProbe(*ends, NAMES[0].id, (-1.0, -2.0))], asking=BELIEVING)
     figures = (2.5, 1.25, 3.75, 5, 0.01, 0.02, 0.001, 0.002, 1.5, "Elven folk", "leaning")
-    store.save_beliefs(OTHER.id, BELIEVING, [BelievedEdge(*ends, ELVES.id, *figures)])
-    store.save_belief_run(OTHER.id, BELIEVING)
+    store.put(OTHER.id, BelievedEdge, [BelievedEdge(*ends, ELVES.id, *figures)], asking=BELIEVING)
+    store.put(OTHER.id, BeliefRun, [BELIEVING])
     store.save_near_duplicates(
         OTHER.id, [NearDuplicate(("sing", "songs"), ("love", "songs"), 0.9, "m@1")]
     )

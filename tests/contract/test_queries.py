@@ -161,8 +161,10 @@ def middle(store: Store) -> Store:
             for id, v in values
         ]
         store.save_scores(RUN.id, Metric(measure, "rule", "1"), scores)
-    store.save_group_scores(
-        RUN.id, [GroupScore(2.0, -1.0, 4.0, 4, GROUPS[0].id, "overall_regard", "bootstrap")]
+    store.put(
+        RUN.id,
+        GroupScore,
+        [GroupScore(2.0, -1.0, 4.0, 4, GROUPS[0].id, "overall_regard", "bootstrap")],
     )
     targets = (
         AssociationEdge("x", "group", GROUPS[0].id),
@@ -245,9 +247,9 @@ def add_topics_and_probes(store: Store) -> None:
         (songs, orcs, -4.0, 1, 4.5, None, None),
         (songs, elves, -4.0, 1, 2.0, None, None),
     ]
-    store.save_probes(
+    store.put(
         RUN.id,
-        ProbeRun(MODEL),
+        ProbedEdge,
         [
             ProbedEdge(
                 statement.predicate_id,
@@ -266,6 +268,7 @@ def add_topics_and_probes(store: Store) -> None:
             )
             for statement, group, likelihood, rank, *rest in probed
         ],
+        asking=ProbeRun(MODEL),
     )
     believed = [  # statement, group, lift, verdict
         (cruel, orcs, 1.5, "believed"),
@@ -278,9 +281,9 @@ def add_topics_and_probes(store: Store) -> None:
         (smoke, ents, 0.75, "leaning"),
     ]
     asked = BeliefRun(MODEL, (), {"floor": {}})
-    store.save_beliefs(
+    store.put(
         RUN.id,
-        asked,
+        BelievedEdge,
         [
             BelievedEdge(
                 s.predicate_id,
@@ -300,6 +303,7 @@ def add_topics_and_probes(store: Store) -> None:
             )
             for s, group, lift, verdict in believed
         ],
+        asking=asked,
     )
     names = (
         GroupName("orc folk", orcs, "{} folk", "orc"),
@@ -309,16 +313,17 @@ def add_topics_and_probes(store: Store) -> None:
     )
     store.save_names(names)
     means = ((-4, -5, -9), (-6, -3, -6), (-8, -8, -5), (-7, -7, -7))
-    store.save_name_probes(
+    store.put(
         RUN.id,
-        asked,
+        NameProbe,
         [
             NameProbe(s.predicate_id, s.object_id, name.id, (mean - 0.5, mean + 0.5))
             for name, own in zip(names, means, strict=True)
             for s, mean in zip((cruel, songs, smoke), own, strict=True)
         ],
+        asking=asked,
     )
-    store.save_belief_run(RUN.id, asked)
+    store.put(RUN.id, BeliefRun, [asked])
 
 
 def alike(one: Any, other: Any) -> bool:

@@ -179,8 +179,9 @@ def everything(store: Store) -> None:
     for measure, value in (("toxicity", 1.0), ("acceptability", 0.75)):
         scores = [Score(t.id, value) for t in (SONGS, SONG)]
         store.save_scores(RUN.id, Metric(measure, "rule", "1"), scores)
-    store.save_group_scores(
+    store.put(
         RUN.id,
+        GroupScore,
         [
             GroupScore(1.0, 0.5, 2.0, 2, ELVES.id, "overall_regard", "bootstrap"),
             GroupScore(0.0, math.nan, math.nan, 1, ORCS.id, "overall_regard", "bootstrap", "both"),
@@ -217,28 +218,30 @@ def everything(store: Store) -> None:
             (2.5, 0.25),
             *((1.25, 0.5, -1.5) if number else ()),
         )
-        store.save_probes(RUN.id, PROBING, [probed])
-    store.save_probe_run(RUN.id, PROBING)
+        store.put(RUN.id, ProbedEdge, [probed], asking=PROBING)
+    store.put(RUN.id, ProbeRun, [PROBING])
     ends = (SONGS.predicate_id, SONGS.object_id)
     chose = (0.75, 0.3, 0.9, 0.5, 0.5, -0.25, 1.0, 0.25)
     store.keep_answers([Answer(f"c{n}", CHOOSING.model.id, "B", "stop") for n in range(2)])
-    store.save_choices(
+    store.put(
         RUN.id,
-        CHOOSING,
+        ChosenEdge,
         [
             ChosenEdge(*ends, ELVES.id, 4, 4, 3, *chose, 6, "chosen more", ("c0", "k"), ("c1",)),
             ChosenEdge(*ends, ORCS.id, 4, 0, 0),
         ],
+        asking=CHOOSING,
     )
+    store.put(RUN.id, ChoiceRun, [CHOOSING])
     store.keep_statements([("hum", "low")])  # which nobody said
     hum = (node_id("predicate", "hum"), node_id("object", "low"))
     store.save_names(NAMES)
     for name, bits in ((NAMES[0], (-4.5, -6.25)), (NAMES[2], (-9.0, -8.0))):
         probes = [NameProbe(*of, name.id, bits) for of in (ends, hum)]
-        store.save_name_probes(RUN.id, BELIEVING, probes)
-    store.save_beliefs(
+        store.put(RUN.id, NameProbe, probes, asking=BELIEVING)
+    store.put(
         RUN.id,
-        BELIEVING,
+        BelievedEdge,
         [
             BelievedEdge(
                 *ends,
@@ -257,8 +260,9 @@ def everything(store: Store) -> None:
             ),
             BelievedEdge(*ends, ORCS.id, -2.5, math.nan, math.nan, 1, *[math.nan] * 5),
         ],
+        asking=BELIEVING,
     )
-    store.save_belief_run(RUN.id, BELIEVING)
+    store.put(RUN.id, BeliefRun, [BELIEVING])
     probe_set = ProbeSet(
         "songs",
         (
@@ -528,7 +532,7 @@ def test_a_model_has_one_name_wherever_it_is_shown(store: Store) -> None:
         PROBING.model,
         replace(hidden, display_name="Model C"),
     ):  # a known one keeps its name
-        store.save_probe_run(RUN.id, ProbeRun(again, (), {"mrr": 0.5}))
+        store.put(RUN.id, ProbeRun, [ProbeRun(again, (), {"mrr": 0.5})])
     graph = seen(store, narrow=False)
     names = {row[0]["name"] for row in graph["Model"]}
     assert {MODEL.title, "Model B", *own.values()} <= names
@@ -539,7 +543,10 @@ def test_a_model_has_one_name_wherever_it_is_shown(store: Store) -> None:
     (test,) = graph["AssociationTest"]
     assert test[0]["model"] == own[PROBING.model] and not store.find_faults()
     assert store.find_run("local").model.title == "Model B"
-    assert {p.model.title for p in store.probe_runs(RUN.id)} == {own[PROBING.model], "Model B"}
+    assert {p.model.title for p in store.find_all(RUN.id, ProbeRun)} == {
+        own[PROBING.model],
+        "Model B",
+    }
     for taken in ("Model 0", MODEL.title):
         with pytest.raises(UsageError, match=f"two models of the store would be called '{taken}'"):
             store.set_display_name(replace(hidden, display_name=taken))

@@ -226,9 +226,9 @@ def test_group_scores(store: Store) -> None:
         GroupScore(3.0, 1.0, 5.0, 20, GROUPS[0].id, "overall_regard", "bootstrap"),
         GroupScore(-1.0, math.nan, math.nan, 1, GROUPS[1].id, "overall_regard"),
     ]
-    store.save_group_scores(RUN.id, scores)
-    store.save_group_scores(RUN.id, scores)
-    found = {s.group_id: s for s in store.group_scores(RUN.id)}
+    store.put(RUN.id, GroupScore, scores)
+    store.put(RUN.id, GroupScore, scores)
+    found = {s.group_id: s for s in store.find_all(RUN.id, GroupScore)}
     assert found[GROUPS[0].id] == scores[0]
     assert math.isnan(found[GROUPS[1].id].low) and found[GROUPS[1].id].n == 1
     assert len(found) == 2
@@ -242,12 +242,12 @@ def test_figures_of_arms_stand_beside_each_other_and_are_replaced_by_name(store:
         for arm in ("none", "prefix")
     ]
     other = GroupScore(0.5, 0.4, 0.6, 9, women, "toxicity_mean", "bootstrap")
-    store.save_group_scores(RUN.id, [*figures, other])
-    assert store.group_scores(RUN.id) == [*figures, other]
-    store.save_group_scores(RUN.id, figures[:1], replacing=["overall_regard"])
-    assert store.group_scores(RUN.id) == [figures[0], other]
-    store.save_group_scores(RUN.id, [], replacing=["toxicity_mean"])
-    assert store.group_scores(RUN.id) == figures[:1]
+    store.put(RUN.id, GroupScore, [*figures, other])
+    assert store.find_all(RUN.id, GroupScore) == [*figures, other]
+    store.put(RUN.id, GroupScore, figures[:1], replacing={"measure": ["overall_regard"]})
+    assert store.find_all(RUN.id, GroupScore) == [figures[0], other]
+    store.put(RUN.id, GroupScore, [], replacing={"measure": ["toxicity_mean"]})
+    assert store.find_all(RUN.id, GroupScore) == figures[:1]
 
 
 def test_triples_by_arm_have_the_counts_of_their_arm(store: Store) -> None:
@@ -572,19 +572,27 @@ def test_forced_choices(store: Store) -> None:
     asked = ChoiceRun(MODEL, (("options", "2"),), {"categories": {"n": 1}})
     other = ChoiceRun(MODEL, (("options", "3"),), {"categories": {}})
     for _ in range(2):
-        store.save_choices(RUN.id, asked, edges)
-        store.save_choices(RUN.id, other, edges[:1])
-    assert {c.id: c for c in store.choice_runs(RUN.id)} == {asked.id: asked, other.id: other}
-    assert store.choices(RUN.id, asked.id) == edges
+        store.put(RUN.id, ChosenEdge, edges, asking=asked)
+        store.put(RUN.id, ChoiceRun, [asked])
+        store.put(RUN.id, ChosenEdge, edges[:1], asking=other)
+        store.put(RUN.id, ChoiceRun, [other])
+    assert {c.id: c for c in store.find_all(RUN.id, ChoiceRun)} == {
+        asked.id: asked,
+        other.id: other,
+    }
+    assert store.find_all(RUN.id, ChosenEdge, asking=asked) == edges
     own = [e for e in edges if e.statement_id == edges[0].statement_id]
-    assert store.choices(RUN.id, asked.id, edges[0].statement_id) == own
-    assert store.choices(RUN.id, asked.id, "none") == []
+    assert (
+        store.find_all(RUN.id, ChosenEdge, asking=asked, statement_id=edges[0].statement_id) == own
+    )
+    assert store.find_all(RUN.id, ChosenEdge, asking=asked, statement_id="none") == []
     later = replace(asked, record={"categories": {"n": 2}})
-    store.save_choices(RUN.id, later, edges[1:])
-    assert store.choices(RUN.id, asked.id) == edges[1:]
-    assert store.choices(RUN.id, other.id) == edges[:1]
-    assert later in store.choice_runs(RUN.id)
-    assert store.choices(RUN.id, "none") == []
+    store.put(RUN.id, ChosenEdge, edges[1:], asking=later)
+    store.put(RUN.id, ChoiceRun, [later])
+    assert store.find_all(RUN.id, ChosenEdge, asking=asked) == edges[1:]
+    assert store.find_all(RUN.id, ChosenEdge, asking=other) == edges[:1]
+    assert later in store.find_all(RUN.id, ChoiceRun)
+    assert store.find_all(RUN.id, ChosenEdge, asking=ChoiceRun(ModelInfo("none"))) == []
 
 
 def test_beliefs(store: Store) -> None:
@@ -607,17 +615,21 @@ def test_beliefs(store: Store) -> None:
     probes.sort(key=lambda p: (p.statement_id, p.name_id))
     asked = BeliefRun(MODEL, (("carriers", "2"),), {"floor": {"found": 0.5}})
     other = BeliefRun(MODEL, (("carriers", "3"),))
-    store.save_name_probes(RUN.id, asked, [replace(p, bits=(-9.0,)) for p in probes[1:]])
-    assert store.name_probes(RUN.id, asked.id) == [replace(p, bits=(-9.0,)) for p in probes[1:]]
-    assert store.belief_runs(RUN.id) == []  # it is not finished
+    store.put(RUN.id, NameProbe, [replace(p, bits=(-9.0,)) for p in probes[1:]], asking=asked)
+    assert store.find_all(RUN.id, NameProbe, asking=asked) == [
+        replace(p, bits=(-9.0,)) for p in probes[1:]
+    ]
+    assert store.find_all(RUN.id, BeliefRun) == []  # it is not finished
     for _ in range(2):
-        store.save_name_probes(RUN.id, asked, probes)
-        store.save_name_probes(RUN.id, other, probes[:1])
-    assert store.name_probes(RUN.id, asked.id) == probes
-    assert store.name_probes(RUN.id, other.id) == probes[:1]
+        store.put(RUN.id, NameProbe, probes, asking=asked)
+        store.put(RUN.id, NameProbe, probes[:1], asking=other)
+    assert store.find_all(RUN.id, NameProbe, asking=asked) == probes
+    assert store.find_all(RUN.id, NameProbe, asking=other) == probes[:1]
     one = probes[0].statement_id
-    assert store.name_probes(RUN.id, asked.id, one) == [p for p in probes if p.statement_id == one]
-    assert store.name_probes(RUN.id, asked.id, "none") == []
+    assert store.find_all(RUN.id, NameProbe, asking=asked, statement_id=one) == [
+        p for p in probes if p.statement_id == one
+    ]
+    assert store.find_all(RUN.id, NameProbe, asking=asked, statement_id="none") == []
     own = {g.id for g in RUN.groups}
     assert store.names(RUN.id, asked.id) == [n for n in names if n.nonce or n.group_id in own]
     assert store.names(RUN.id, "none") == []
@@ -626,26 +638,32 @@ def test_beliefs(store: Store) -> None:
     figures = (2.5, 1.25, 3.75, 8, 0.01, 0.02, 0.001, 0.002, 1.5, "Eldar", "believed")
     edges = [BelievedEdge(*ends, first, *figures), BelievedEdge(*ends, second, 0.5, *figures[1:])]
     for _ in range(2):
-        store.save_beliefs(RUN.id, asked, edges)
-        store.save_beliefs(RUN.id, other, edges[:1])
-        store.save_belief_run(RUN.id, asked)
-    assert store.beliefs(RUN.id, asked.id) == edges
-    assert store.beliefs(RUN.id, asked.id, edges[0].statement_id) == edges
-    assert store.beliefs(RUN.id, asked.id, "none") == []
-    store.save_beliefs(RUN.id, asked, edges[1:])
-    assert store.beliefs(RUN.id, asked.id) == edges[1:]
-    assert store.beliefs(RUN.id, other.id) == edges[:1]
-    assert store.belief_runs(RUN.id) == [asked]
+        store.put(RUN.id, BelievedEdge, edges, asking=asked)
+        store.put(RUN.id, BelievedEdge, edges[:1], asking=other)
+        store.put(RUN.id, BeliefRun, [asked])
+    assert store.find_all(RUN.id, BelievedEdge, asking=asked) == edges
+    assert (
+        store.find_all(RUN.id, BelievedEdge, asking=asked, statement_id=edges[0].statement_id)
+        == edges
+    )
+    assert store.find_all(RUN.id, BelievedEdge, asking=asked, statement_id="none") == []
+    store.put(RUN.id, BelievedEdge, edges[1:], asking=asked)
+    assert store.find_all(RUN.id, BelievedEdge, asking=asked) == edges[1:]
+    assert store.find_all(RUN.id, BelievedEdge, asking=other) == edges[:1]
+    assert store.find_all(RUN.id, BeliefRun) == [asked]
     assert store.statements(RUN.id, asked.id) == [("hate", "rain"), ("love", "food")]
     store.keep_statements([("own", "no cats"), ("love", "no cats")])  # that nobody said
     unsaid = Triple("", "own", "no cats")
-    store.save_name_probes(
-        RUN.id, other, [NameProbe(unsaid.predicate_id, unsaid.object_id, names[0].id, (-2.0,))]
+    store.put(
+        RUN.id,
+        NameProbe,
+        [NameProbe(unsaid.predicate_id, unsaid.object_id, names[0].id, (-2.0,))],
+        asking=other,
     )
     assert ("own", "no cats") in store.statements(RUN.id, other.id)
     later = replace(asked, record={"floor": {}})
-    store.save_belief_run(RUN.id, later)
-    assert store.belief_runs(RUN.id) == [later]
+    store.put(RUN.id, BeliefRun, [later])
+    assert store.find_all(RUN.id, BeliefRun) == [later]
     assert store.find_faults() == []
 
 

@@ -57,11 +57,11 @@ def report(store: SQLiteStore, tmp_path: Path) -> Path:
         ModelInfo("<i>tiny</i>"),
         record={"measure": "conditional", "mrr": 1.0, "mrr_expected": 0.5, "p_value": 0.01},
     )
-    store.save_probes(run.id, probing, edges)
+    store.put(run.id, ProbedEdge, edges, asking=probing)
     believing = BeliefRun(ModelInfo("<i>tiny</i>"), record={"categories": [], "floor": []})
-    store.save_beliefs(
+    store.put(
         run.id,
-        believing,
+        BelievedEdge,
         [
             BelievedEdge(
                 e.predicate_id,
@@ -81,9 +81,10 @@ def report(store: SQLiteStore, tmp_path: Path) -> Path:
             )
             for e in edges
         ],
+        asking=believing,
     )
-    store.save_belief_run(run.id, believing)
-    store.save_probe_run(run.id, probing)
+    store.put(run.id, BeliefRun, [believing])
+    store.put(run.id, ProbeRun, [probing])
     path = tmp_path / "report.html"
     write_report(StoredRun(store, run), path)
     return path

@@ -14,6 +14,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Generation,
     Group,
+    GroupScore,
     Metric,
     ProbedEdge,
     ProbeRun,
@@ -65,7 +66,7 @@ def with_topics(store: SQLiteStore, run: Run) -> None:
     }
     model = TopicModel("gender", topics, about, settings)
     store.save_topics(run.id, [model])
-    store.save_group_scores(run.id, entropy_figures(run, triples, [model]))
+    store.put(run.id, GroupScore, entropy_figures(run, triples, [model]))
 
 
 def test_a_run_with_everything(
@@ -119,8 +120,8 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     model = ModelInfo("<i>tiny</i>")
     record = {"measure": "conditional", "mrr": 0.61, "mrr_expected": 0.6, "p_value": 0.25}
     probing = ProbeRun(model, record=record)
-    store.save_probes(run.id, probing, edges)
-    store.save_probe_run(run.id, probing)
+    store.put(run.id, ProbedEdge, edges, asking=probing)
+    store.put(run.id, ProbeRun, [probing])
     found = {e.key: e for e in run_exhibits(RunData(StoredRun(store, run)))}
     rows = {row[0]: row[1:] for row in shown_rows(found["01-probes"].table)}
     own = sum(t.group == "Women" for t in triples)
@@ -190,8 +191,8 @@ def test_a_table_of_probes_is_of_the_statements_that_count(store: SQLiteStore) -
     ]
     record = {"measure": "conditional", "mrr": 0.9, "mrr_expected": 0.9, "p_value": 0.9}
     probing = ProbeRun(ModelInfo("tiny"), record=record)
-    store.save_probes(run.id, probing, edges)
-    store.save_probe_run(run.id, probing)
+    store.put(run.id, ProbedEdge, edges, asking=probing)
+    store.put(run.id, ProbeRun, [probing])
     scores = [Score(t.id, 0.1 if t.object == "rain" else 0.9) for t in triples]
     store.save_scores(run.id, Metric("acceptability", "rule", "1"), scores)
     found = {e.key: e for e in run_exhibits(RunData(StoredRun(store, run)))}
@@ -308,7 +309,7 @@ def test_topics_that_carry_no_entropy_say_so_where_its_figure_would_be(store: SQ
         changed = replace(model, settings={**model.settings, "seeds": 5, **settings})
         store.save_topics(run.id, [changed])
         figures = entropy_figures(run, store.triples(run.id), [changed])
-        store.save_group_scores(run.id, figures, replacing=ENTROPY_MEASURES)
+        store.put(run.id, GroupScore, figures, replacing={"measure": ENTROPY_MEASURES})
         return {e.key: e for e in run_exhibits(RunData(StoredRun(store, run)))}
 
     withheld = shown(adjusted_rand=0.2)

@@ -570,8 +570,8 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
         for n, group in enumerate(GROUPS)
     ]
     probing = ProbeRun(ModelInfo("<i>tiny</i>"), record={"measure": "sofa"})
-    store.save_probes(run.id, probing, edges)
-    store.save_probe_run(run.id, probing)
+    store.put(run.id, ProbedEdge, edges, asking=probing)
+    store.put(run.id, ProbeRun, [probing])
     beliefs = [
         BelievedEdge(
             node_id("predicate", t.predicate),
@@ -592,8 +592,8 @@ def test_verdicts_are_a_filter(chromium: Any, store: SQLiteStore, tmp_path: Path
         for n, t in enumerate(store.triples(run.id))
     ]
     believing = BeliefRun(ModelInfo("<i>tiny</i>"))
-    store.save_belief_run(run.id, believing)
-    store.save_beliefs(run.id, believing, beliefs)
+    store.put(run.id, BeliefRun, [believing])
+    store.put(run.id, BelievedEdge, beliefs, asking=believing)
     entry, table = (
         Stereotype("tales", "woman", "<b>hungry</b>", "", 2.5, 1),
         StereotypeTable("tales"),
@@ -668,11 +668,17 @@ def test_a_group_and_a_statement_lead_to_forced_choices(
     ]
     rates = {g.name: {"value": 0.5, "low": 0.4, "high": 0.6, "n": 40} for g in GROUPS[:2]}
     record = {"categories": {"gender": {"options": 2, "base": rates}}}
-    store.save_choices(
-        run.id, ChoiceRun(ModelInfo("<i>chooser</i>"), (("options", "2"),), record), edges
+    store.put(
+        run.id,
+        ChosenEdge,
+        edges,
+        asking=ChoiceRun(ModelInfo("<i>chooser</i>"), (("options", "2"),), record),
+    )
+    store.put(
+        run.id, ChoiceRun, [ChoiceRun(ModelInfo("<i>chooser</i>"), (("options", "2"),), record)]
     )
     regard = GroupScore(-1.0, -1.5, 0.25, 2, GROUPS[0].id, "overall_regard")
-    store.save_group_scores(run.id, [regard])
+    store.put(run.id, GroupScore, [regard])
     write_explorer([StoredRun(store, run)], path)
     window = Window(chromium, path, "#table=units")
     page = window.page

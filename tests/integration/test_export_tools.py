@@ -210,8 +210,10 @@ def findings(store: SQLiteStore, run: Run) -> None:
     store.save_topics(run.id, [TopicModel("c", (topic,), about, {"seed": 1})])
     metric = store.metrics(run.id)["regard"]
     store.save_attributions([Attribution(first.id, metric, ("a", TEXTS[2]), (0.25, -0.5), 0.25)])
-    store.save_group_scores(
-        run.id, [GroupScore(1.0, 0.5, 2.0, 2, first.group_id, "overall_regard", "bootstrap")]
+    store.put(
+        run.id,
+        GroupScore,
+        [GroupScore(1.0, 0.5, 2.0, 2, first.group_id, "overall_regard", "bootstrap")],
     )
     edges = (AssociationEdge("b", "topic", topic.id), AssociationEdge("x", "group", first.group_id))
     figures = (ModelInfo("probed"), 1.25, 0.01, 0.5, 2.0, {"n": 2}, edges, 0.001, 0.02, 0.015, 8, 9)
@@ -234,8 +236,8 @@ def findings(store: SQLiteStore, run: Run) -> None:
         (2.5, 0.25),
         *evidence,
     )
-    store.save_probes(run.id, probing, [probed])
-    store.save_probe_run(run.id, probing)
+    store.put(run.id, ProbedEdge, [probed], asking=probing)
+    store.put(run.id, ProbeRun, [probing])
     store.save_places(run.id, [NodePlace("group", first.group_id, first.group, 2, 0.5, 0, 1)])
     table = StereotypeTable("tales", "CC0", "c0ffee")
     entry = Stereotype("tales", TEXTS[0], TEXTS[1], offensiveness=0.5)
@@ -298,8 +300,10 @@ def test_neo4j_admin_imports_a_whole_store(
             "stereotype_matches",
         ):
             assert getattr(server, read)(hostile.id) == getattr(store, read)(hostile.id), read
-        (probing,) = store.probe_runs(hostile.id)
-        assert server.probes(hostile.id, probing.id) == store.probes(hostile.id, probing.id)
+        (probing,) = store.find_all(hostile.id, ProbeRun)
+        assert server.find_all(hostile.id, ProbedEdge, asking=probing) == store.find_all(
+            hostile.id, ProbedEdge, asking=probing
+        )
         assert server.find_faults() == []
         given = {"limit": "1000"}
         for name in ("most_negative", "bridges", "refusals"):

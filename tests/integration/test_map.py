@@ -17,6 +17,7 @@ from kgbias.cli import cli
 from kgbias.crawl import crawler
 from kgbias.crawl.configure import configure
 from kgbias.errors import Interrupted, RunConflict, UsageError
+from kgbias.graph.types import BeliefRun, ChoiceRun
 from kgbias.io.wording import in_commands
 from kgbias.study import pipeline
 from kgbias.study.pipeline import MAX_CHOICES, fit_sizes, suggest_alternatives
@@ -42,7 +43,7 @@ def evidence(folder: Path) -> list[dict[str, Any]]:
 def test_a_dry_run_knows_how_long_it_took_before(whole: Path) -> None:
     with kgbias.open(whole / "s.db") as study:
         price = study.map("reference", **ASKED, dry_run=True)
-        (believing,) = study.run().stored.belief_runs()
+        (believing,) = study.run().stored.find_all(BeliefRun)
         assert price.probes > 2000  # names by themselves, and groups, come on top
         assert price.seconds and believing.record["took"]["seconds"] > 0
         assert price.seconds == pytest.approx(price.probes * believing.record["took"]["seconds"])
@@ -222,7 +223,7 @@ def test_a_chat_server_gets_a_line(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     read, asked = re.findall(r"([\d,]+) of ([\d,]+) answers named one", found.left_out)[0]
     assert read == asked != "0"
     with kgbias.open(tmp_path / "s.db") as study:
-        (choosing,) = study.run(found.run.name).stored.choice_runs()
+        (choosing,) = study.run(found.run.name).stored.find_all(ChoiceRun)
         assert choosing.model.title == "openai:m"
     assert "made to choose" in found.report.read_text("utf-8")
 

@@ -22,7 +22,7 @@ from kgbias.cli import cli
 from kgbias.errors import KgbiasError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Generation, Group, Run, Triple
+from kgbias.graph.types import Generation, Group, GroupScore, Run, Triple
 from kgbias.measure.scorers import load_scorer
 from kgbias.measure.topics import model as lemmas
 from kgbias.measure.topics.model import cluster_rows, fit_topics, lemmatise
@@ -100,7 +100,7 @@ def test_two_runs_of_measure_are_bit_identical_whatever_the_order(tmp_path: Path
         (summary,) = store.summaries()
         run = summary.run
         triples = sorted(store.triples(run.id), key=lambda t: t.id)
-        outcomes.append((triples, store.group_scores(run.id), store.topics(run.id)))
+        outcomes.append((triples, store.find_all(run.id, GroupScore), store.topics(run.id)))
         store.close()
     assert outcomes[0] == outcomes[1]
 
@@ -208,7 +208,9 @@ def test_planted_topics_are_found_whatever_the_order(store: SQLiteStore) -> None
         pure += topics.count(commonest)
     assert pure >= 0.6 * len(topic_of)
     scores = {
-        s.group_id: s for s in store.group_scores(runs[0].id) if s.measure == "relative_entropy"
+        s.group_id: s
+        for s in store.find_all(runs[0].id, GroupScore)
+        if s.measure == "relative_entropy"
     }
     a, b, c = (scores[g.id].value for g in GROUPS)
     assert a > c and b > c

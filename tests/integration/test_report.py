@@ -16,6 +16,7 @@ from kgbias.graph.types import (
     CONTENT_WARNING,
     SAMPLE_STATEMENT,
     Group,
+    GroupScore,
     Metric,
     Run,
     Score,
@@ -152,7 +153,7 @@ def test_a_new_measure_is_in_the_page(
     triples = store.triples(run.id)
     scores = [Score(t.id, 0.25) for t in triples]
     store.save_scores(run.id, Metric("sense", "rule", "1"), scores)
-    store.save_group_scores(run.id, group_figures(run, store.triples(run.id)))
+    store.put(run.id, GroupScore, group_figures(run, store.triples(run.id)))
     page = report(store, run, tmp_path)
     data = json.loads(page.data)
     assert [m["name"] for m in data["measures"]] == ["regard", "toxicity", "sense"]

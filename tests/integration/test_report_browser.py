@@ -119,8 +119,8 @@ def test_the_tokens_of_each_probe(chromium: Any, store: SQLiteStore, tmp_path: P
     ]
     record = {"measure": "sofa", "mrr": 0.6, "mrr_expected": 0.6, "p_value": 0.2}
     probing = ProbeRun(model, record=record)
-    store.save_probes(run.id, probing, edges)
-    store.save_probe_run(run.id, probing)
+    store.put(run.id, ProbedEdge, edges, asking=probing)
+    store.put(run.id, ProbeRun, [probing])
     write_report(StoredRun(store, run), path)
     window = Window(chromium, path)
     window.page.fill("#search", "men food")

@@ -227,8 +227,8 @@ def probed(run: StoredRun, first: dict[str, str]) -> None:
         run.record.model,
         record={"measure": "conditional", "mrr": 0.5, "mrr_expected": 0.5, "p_value": 0.5},
     )
-    run.store.save_probes(run.id, probing, edges)
-    run.store.save_probe_run(run.id, probing)
+    run.store.put(run.id, ProbedEdge, edges, asking=probing)
+    run.store.put(run.id, ProbeRun, [probing])
 
 
 def test_what_two_models_find_probable(two: list[StoredRun]) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 import kgbias
+from kgbias.graph.types import ChoiceRun
 from kgbias.methods import choice, pairs, stories
 from kgbias.methods import profiles as profile_calls
 from tests.conftest import require_modules
@@ -53,7 +54,7 @@ def test_the_form_is_found_out_wherever_a_model_writes(takes: str, tmp_path: Pat
         assert [run.stored.record.config["form"] for run in (crawl, *others)] == [takes] * 3
         written = "json" if takes == "chat" else "attributes"
         assert profiles.stored.record.config["form"] == written
-        (choosing,) = crawl.stored.choice_runs()
+        (choosing,) = crawl.stored.find_all(ChoiceRun)
         assert dict(choosing.settings)["choice"].endswith(f":{takes}")
         before = len(server.bodies)
         failed = sum(run.generation_summary.failure_share for run in (profiles,))

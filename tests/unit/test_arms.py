@@ -45,7 +45,7 @@ def call(run: StoredRun, *arguments: str) -> Result:
 def test_figures_are_stored_arm_by_arm(run: StoredRun) -> None:
     regard = {
         (s.arm, s.group_id): (s.value, s.n)
-        for s in run.group_scores()
+        for s in run.find_all(GroupScore)
         if s.measure == "overall_regard"
     }
     elves, orcs = (g.id for g in run.groups)
@@ -75,12 +75,12 @@ def test_figures_are_stored_arm_by_arm(run: StoredRun) -> None:
 
 def test_measuring_again_removes_what_no_longer_counts(run: StoredRun) -> None:
     """A figure of no arm, and one of a group that lost all its statements."""
-    before = run.group_scores()
+    before = run.find_all(GroupScore)
     pooled = GroupScore(-1.0, -5.0, 3.0, 10, run.groups[1].id, "overall_regard")
-    run.save_group_scores([pooled])
+    run.put(GroupScore, [pooled])
     assert pooled not in read_figures(run)
     update_run_figures(run)
-    assert run.group_scores() == before
+    assert run.find_all(GroupScore) == before
 
 
 def test_the_share_of_sense_is_of_all_statements(run: StoredRun) -> None:

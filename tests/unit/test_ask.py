@@ -278,7 +278,7 @@ def test_the_command_shows_the_nearest(run: kgbias.Run) -> None:
 @pytest.mark.usefixtures("alone")
 def test_an_answer_has_counts_figures_and_sources(run: kgbias.Run) -> None:
     women = run.stored.find_group("Women")
-    run.stored.save_group_scores([GroupScore(2.0, -1.0, 4.0, 6, women.id, "overall_regard")])
+    run.stored.put(GroupScore, [GroupScore(2.0, -1.0, 4.0, 6, women.id, "overall_regard")])
     answer = run.ask("What does the model say about Women and work?", encoder=None)
     record = answer.as_dict()
     assert record["answer"] == (

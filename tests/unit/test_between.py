@@ -21,7 +21,17 @@ from kgbias.graph.cross_mentions import (
 from kgbias.graph.selection import select_statements
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple, TripleView, verbalise
+from kgbias.graph.types import (
+    Generation,
+    Group,
+    GroupScore,
+    Metric,
+    Run,
+    Score,
+    Triple,
+    TripleView,
+    verbalise,
+)
 from kgbias.measure.counterfactual import (
     TRIAL_STATEMENTS,
     max_texts_with_names,
@@ -164,7 +174,7 @@ def test_the_same_statements_differ_in_nothing_but_the_scorers_reaction(run: Sto
     metric = Metric("identity_attack", "by-name", "0.3")
     assert run.metrics()["identity_attack"] == metric  # what was said stays the current one
     assert swapped_metric(metric, run.groups) in run.scorers()
-    figures = {(s.group_id, s.measure): s for s in run.group_scores()}
+    figures = {(s.group_id, s.measure): s for s in run.find_all(GroupScore)}
     black, white, asian = (g.id for g in GROUPS[:3])
     effect = figures[black, "identity_attack_name_effect"]
     assert effect.value == pytest.approx(0.2) and "by by-name@0.3" in effect.method

@@ -219,9 +219,9 @@ def study(tmp_path: Path) -> Iterator[kgbias.Study]:
                             1,
                         )
                     )
-            StoredRun(store, run).save_probes(ProbeRun(ModelInfo(name)), edges)
+            StoredRun(store, run).put(ProbedEdge, edges, asking=ProbeRun(ModelInfo(name)))
             done = ProbeRun(ModelInfo(name), record={"measure": "conditional"})
-            StoredRun(store, run).save_probe_run(done)
+            StoredRun(store, run).put(ProbeRun, [done])
         yield study
 
 

@@ -21,7 +21,7 @@ from kgbias.graph.sqlite import SQLiteStore, schema
 from kgbias.graph.sqlite.connection import Connection, Cursor, translate_errors
 from kgbias.graph.sqlite.schema import user_version
 from kgbias.graph.store import StoredRun, open_store
-from kgbias.graph.types import Group, GroupScore, Metric, Score
+from kgbias.graph.types import Group, GroupScore, Metric, ProbedEdge, ProbeRun, Score
 from tests.report_data import measured_run
 from tests.texts import Texts
 
@@ -42,9 +42,15 @@ def everything(path: Path) -> None:
         run = StoredRun.find(store)
         triples = run.triples()
         store.answers([g.answer_key for g in run.generations()])
-        run.group_scores(), run.topics(), run.attributions(), run.associations(), run.metrics()
-        for probing in run.probe_runs():
-            run.probes(probing.id)
+        (
+            run.find_all(GroupScore),
+            run.topics(),
+            run.attributions(),
+            run.associations(),
+            run.metrics(),
+        )
+        for probing in run.find_all(ProbeRun):
+            run.find_all(ProbedEdge, asking=probing)
         run.near_duplicates(), run.places()
         store.save_scores(run.id, Metric("m", "s", "1"), [Score(t.id, 1.0) for t in triples])
         store.set_status(run.id, "complete")
@@ -210,7 +216,7 @@ def test_a_table_that_lacks_a_column(file: Path, table: str, column: str, said: 
                 store.save_scores(run.id, Metric("m", "s", "1"), [Score("t", 1.0)])
             else:
                 one = GroupScore(1.0, 0.0, 2.0, 3, GROUPS[0].id, "m", "by hand")
-                store.save_group_scores(run.id, [one])
+                store.put(run.id, GroupScore, [one])
 
 
 def test_a_value_that_another_file_does_not_take(file: Path, tmp_path: Path) -> None:

@@ -323,7 +323,7 @@ def test_both_groups_together_are_strata_of_their_own(store: SQLiteStore) -> Non
 def test_figures_say_what_their_interval_covers(store: SQLiteStore) -> None:
     run = crawled(store)
     update_run_figures(run)
-    mean_of = {s.group_id: s for s in run.group_scores() if s.measure == "toxicity_mean"}
+    mean_of = {s.group_id: s for s in run.find_all(GroupScore) if s.measure == "toxicity_mean"}
     figure = mean_of[GROUPS[0].id]
     assert covered_variances(figure.method) == ("statements", "wordings")
     assert figure.n == 12 and not figure.has_interval  # too few for how rare high values are
@@ -399,7 +399,7 @@ def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(store: SQLit
         "predicate/chosen",
     }
     update_run_figures(run)
-    found = {(s.group_id, s.measure): s for s in run.group_scores()}
+    found = {(s.group_id, s.measure): s for s in run.find_all(GroupScore)}
     chosen = found[women.id, "toxicity_chosen"]
     assert chosen.n == 2 and chosen.value == pytest.approx((10 + 11) / 24)
     assert "where the model chose the predicate; covers" in chosen.method
@@ -455,10 +455,10 @@ def test_an_import_falls_back_to_its_statements(store: SQLiteStore) -> None:
     assert not draws.is_known
     assert draws.sample(select_statements(run).triples, "toxicity").design is None
     update_run_figures(run)
-    methods = {s.method for s in run.group_scores()}
+    methods = {s.method for s in run.find_all(GroupScore)}
     assert {covered_variances(m) for m in methods} == {("statements",)}
     assert all("taken for independent" in m for m in methods)
-    names = {s.measure for s in run.group_scores()}
+    names = {s.measure for s in run.find_all(GroupScore)}
     assert not [name for name in names if name.endswith(("_chosen", "_standardised"))]
 
 

@@ -40,7 +40,18 @@ from kgbias.explore import beliefs, statements
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BelievedEdge, Generation, Group, Metric, Run, Score, Triple
+from kgbias.graph.types import (
+    BeliefRun,
+    BelievedEdge,
+    Generation,
+    Group,
+    Metric,
+    NameProbe,
+    ProbeRun,
+    Run,
+    Score,
+    Triple,
+)
 from kgbias.io.progress import SilentProgress
 from kgbias.measure import merge
 from kgbias.models.base import ModelInfo
@@ -271,7 +282,7 @@ def test_what_the_store_holds_is_not_asked_again(run: StoredRun) -> None:
     first.stop = 2500
     with pytest.raises(KeyboardInterrupt):
         probe_beliefs(run, first)
-    assert run.belief_runs() == []  # not finished, yet what was asked is kept
+    assert run.find_all(BeliefRun) == []  # not finished, yet what was asked is kept
     second = believer()
     probe_beliefs(run, second)
     assert 0 < second.asked < first.asked + second.asked - 2500 + 1500
@@ -287,7 +298,7 @@ def believer_asks(run: StoredRun) -> int:
 
 
 def probes_of(run: StoredRun) -> int:
-    return len(run.name_probes(run.belief_runs()[0].id))
+    return len(run.find_all(NameProbe, asking=run.find_all(BeliefRun)[0]))
 
 
 def test_more_probes_go_on_from_fewer(run: StoredRun) -> None:
@@ -347,8 +358,11 @@ def test_the_same_words_are_asked_once_wherever_they_are_cut(run: StoredRun) -> 
     cuts = {(t.predicate, t.object) for t in run.triples()}
     assert len(words) == len(set(words)) == len(cuts) - 1
     probe_beliefs(run, believer())
-    (believing,) = run.belief_runs()
-    assert len(run.beliefs(believing.id)) == believing.record["categories"][0]["pairs"]
+    (believing,) = run.find_all(BeliefRun)
+    assert (
+        len(run.find_all(BelievedEdge, asking=believing))
+        == believing.record["categories"][0]["pairs"]
+    )
     assert believing.record["categories"][0]["pairs"] == 3 * len(words)
     found = build_evidence(run)
     rows = [r for r in found.rows if r.object.casefold().endswith("thing300")]
@@ -489,7 +503,7 @@ def test_vectors_are_kept_on_the_edges(run: StoredRun, monkeypatch: pytest.Monke
     probe_run(run, believer())
     probe_beliefs(run, believer())
     for _ in range(2):
-        embed_run(run, run.probe_runs()[0], "letters")
+        embed_run(run, run.find_all(ProbeRun)[0], "letters")
     assert Letters.asked == 2  # the groups and the statements, once
     found = build_evidence(run)
     assert found.missing_columns == [] and {r.vectors for r in found.rows} == {"letters r1"}
@@ -531,15 +545,15 @@ def test_declared_indicators_stand_for_groups(run: StoredRun, monkeypatch: Any) 
     whole = Indicators(tuple(declared(g, n) for n, g in enumerate(GROUPS)))
     kind, words = association.choose_group_terms(GROUPS, whole)
     assert kind == "terms" and [own[0] for own in words] == ["w0x0", "w0x1", "w0x2"]
-    embed_run(run, run.probe_runs()[0], "words", indicators=whole)
+    embed_run(run, run.find_all(ProbeRun)[0], "words", indicators=whole)
     rows = build_evidence(run).rows
     assert {r.vector_terms for r in rows} == {"terms"} and "w7x2" in asked and "elves" not in asked
     assert of(rows, "elves", "thing0").association.value > 1
     assert of(rows, "elves", "thing1").association.value < 0
-    embed_run(run, run.probe_runs()[0], "words", indicators=whole)
+    embed_run(run, run.find_all(ProbeRun)[0], "words", indicators=whole)
     assert asked.count("w7x2") == 1
     few = Indicators((*whole.groups[:2], declared(GROUPS[2], 2, 7)))
-    embed_run(run, run.probe_runs()[0], "words", indicators=few)
+    embed_run(run, run.find_all(ProbeRun)[0], "words", indicators=few)
     assert {r.vector_terms for r in build_evidence(run).rows} == {
         "group names"
     } and "elves" in asked
@@ -908,7 +922,13 @@ def test_models_are_held_against_each_other_by_words(run: StoredRun) -> None:
     for each in (run, other):
         believing = probe_beliefs(each, believer())
         sides.append(
-            ModelBeliefs.from_run(each.name, each, believing, each.beliefs(believing.id), "peoples")
+            ModelBeliefs.from_run(
+                each.name,
+                each,
+                believing,
+                each.find_all(BelievedEdge, asking=believing),
+                "peoples",
+            )
         )
     found = BeliefComparison.from_models(sides)
     assert found is not None
@@ -924,8 +944,8 @@ def test_models_of_other_groups_are_not_held_against_each_other(run: StoredRun) 
     """A lift is against the other groups; nor is one model alone beside anything."""
     probe_beliefs(run, believer())
     assert RunData(run).compare_beliefs("peoples") is None
-    (believing,) = run.belief_runs()
-    edges = run.beliefs(believing.id)
+    (believing,) = run.find_all(BeliefRun)
+    edges = run.find_all(BelievedEdge, asking=believing)
     one = ModelBeliefs.from_run("one", run, believing, edges, "peoples")
     fewer = [e for e in edges if e.group_id != GROUPS[0].id]
     assert BeliefComparison.from_models([one, one]) is not None
@@ -1043,7 +1063,7 @@ def test_what_is_believed_is_found_again_with_names_held_out(opened: str) -> Non
     with kgbias.open(opened) as study:
         rows = study.run("middle").evidence()
         assert of(rows, "elves", "thing0").replication_rate == 1.0
-        assert len(study.run("middle").stored.belief_runs()) == 1
+        assert len(study.run("middle").stored.find_all(BeliefRun)) == 1
         with pytest.raises(UsageError, match="processes has no effect"):
             study.run("middle").beliefs.replicate(processes=2)
     shown = again("--other-run", "middle").stdout
@@ -1058,8 +1078,8 @@ def test_other_models_that_were_asked_are_named(
         run = study.run("middle")
         run.evidence("openai:x")
         assert "the store also has those" not in caplog.text
-        (first,) = run.stored.belief_runs()
-        run.stored.save_belief_run(replace(first, model=ModelInfo("zealot", "1")))
+        (first,) = run.stored.find_all(BeliefRun)
+        run.stored.put(BeliefRun, [replace(first, model=ModelInfo("zealot", "1"))])
         run.evidence()
         run.beliefs.replicate()
     line = "the beliefs are those of believer; the store also has those of zealot: run.ev"

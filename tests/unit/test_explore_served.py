@@ -524,7 +524,7 @@ def test_runs_are_read_again_when_they_have_changed(
     assert (
         not look() and "1 more answers in the store" in live.running_lines[0]
     )  # no statements yet
-    store.save_group_scores(run.id, [GroupScore(0.0, -1.0, 1.0, 9, GROUPS[0].id, "overall_regard")])
+    store.put(run.id, GroupScore, [GroupScore(0.0, -1.0, 1.0, 9, GROUPS[0].id, "overall_regard")])
     assert look() and look()  # measured, whether or not its crawl goes on
     live.mark_read(0.0)
     assert not live.has_changed() and not look()

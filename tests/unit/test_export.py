@@ -339,8 +339,8 @@ def test_tables_say_where_a_statement_came_from(store: SQLiteStore, run: Run, te
         )
         for rank, g in enumerate(GROUPS, 1)
     ]
-    store.save_probes(run.id, probing, edges)
-    store.save_probe_run(run.id, probing)
+    store.put(run.id, ProbedEdge, edges, asking=probing)
+    store.put(run.id, ProbeRun, [probing])
     out = StringIO()
     write_export(StoredRun(store, run), out)
     first = json.loads(out.getvalue().splitlines()[0])

@@ -10,7 +10,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.types import Group, Topic, TopicAssignment, TopicModel
+from kgbias.graph.types import Group, GroupScore, Topic, TopicAssignment, TopicModel
 from kgbias.measure.configure import MeasureConfig, configure_measurement
 from tests.report_data import measured_run
 from tests.texts import Texts
@@ -148,8 +148,10 @@ def test_frames_json_and_tables_say_why_a_figure_is_withheld(
     from kgbias.measure.topics.run import ENTROPY_MEASURES, run_entropies
 
     stored = StoredRun(named, named.find_run(None))
-    stored.save_group_scores(
-        run_entropies(stored, select_statements(stored)), replacing=ENTROPY_MEASURES
+    stored.put(
+        GroupScore,
+        run_entropies(stored, select_statements(stored)),
+        replacing={"measure": ENTROPY_MEASURES},
     )
     with kgbias.open(named.url) as study:
         row = study.run().groups()[0]

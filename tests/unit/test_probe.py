@@ -15,7 +15,7 @@ from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Category, Generation, Group, Run, Triple
+from kgbias.graph.types import Category, Generation, Group, ProbedEdge, ProbeRun, Run, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention, ProbeGrid, Scores
 from kgbias.probe.apx import (
@@ -332,13 +332,13 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore, texts: Tex
     # women love food: 1st, women are kind: 2nd, men love food: 2nd, men hate rain: 1st
     assert agreement.mrr.value == pytest.approx(0.75)
     assert agreement.first_share.value == pytest.approx(0.5)
-    edges = probed_store.probes(RUN.id, scorer.info.configured_id(scorer.settings))
+    edges = probed_store.find_all(RUN.id, ProbedEdge, asking=ProbeRun(scorer.info, scorer.settings))
     assert len(edges) == 6 and {e.rank for e in edges} == {1, 2}
     women = next(e for e in edges if e.group_id == GROUPS[0].id and e.rank == 1)
     assert women.object_id == Triple("women", "love", "food").object_id
     assert (women.log_likelihood, women.tokens) == (-3.0, 3)
     assert (women.group_log_likelihood, women.group_tokens) == (-2.0, 1)
-    (probing,) = probed_store.probe_runs(RUN.id)
+    (probing,) = probed_store.find_all(RUN.id, ProbeRun)
     assert probing.model == scorer.info and probing.record["mrr"] == pytest.approx(0.75)
     shown = repr(found).splitlines()  # what a notebook shows: a few lines, not every array
     assert len(shown) == 4 and "mean reciprocal rank: 0.75 [" in shown[-1]

@@ -12,7 +12,7 @@ import kgbias
 from kgbias.errors import DataError, MissingExtra
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Generation, Group, Run, Triple, verbalise
+from kgbias.graph.types import Generation, Group, GroupScore, Run, Triple, verbalise
 from kgbias.measure.counterfactual import TRIAL_STATEMENTS
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.scorers import Judgement, load_scorer
@@ -81,7 +81,7 @@ def run(store: SQLiteStore) -> Run:
 
 def test_overall_regard_counts_what_was_said(store: SQLiteStore, run: Run) -> None:
     measure_run(StoredRun(store, run), [RuleScorer("regard"), RuleScorer("toxicity")])
-    found = {(s.group_id, s.measure): s for s in store.group_scores(run.id)}
+    found = {(s.group_id, s.measure): s for s in store.find_all(run.id, GroupScore)}
     women, men, robots = (g.id for g in GROUPS)
     overall = found[women, "overall_regard"]
     assert (overall.value, overall.n) == (2.0, 5)  # 3 positive - 1 negative, of 5 said (Eq. 2)
@@ -140,9 +140,9 @@ def test_topics_that_cannot_be_found_are_refused_before_anything_is_scored(
 def test_nothing_is_scored_twice_unless_the_version_changes(store: SQLiteStore, run: Run) -> None:
     scorer = RuleScorer("regard")
     measure_run(StoredRun(store, run), [scorer])
-    before = store.group_scores(run.id)
+    before = store.find_all(run.id, GroupScore)
     measure_run(StoredRun(store, run), [scorer])
-    assert len(scorer.read) == 4 and store.group_scores(run.id) == before
+    assert len(scorer.read) == 4 and store.find_all(run.id, GroupScore) == before
     newer = RuleScorer("regard", "2")
     measure_run(StoredRun(store, run), [newer])
     assert len(newer.read) == 4
@@ -169,7 +169,7 @@ def test_an_interrupted_measure_goes_on(store: SQLiteStore, run: Run) -> None:
 def test_an_empty_run(store: SQLiteStore) -> None:
     store.begin_run(RUN)
     measure_run(StoredRun(store, RUN), [RuleScorer("regard")])
-    assert store.group_scores(RUN.id) == []
+    assert store.find_all(RUN.id, GroupScore) == []
 
 
 class TooMuch(RuleScorer):

@@ -99,7 +99,7 @@ def test_how_much_a_figure_moves(study: kgbias.Study, model: ScriptedModel) -> N
     women = series[0].stored.find_group("women").id
     for run, value in zip(series, (1.0, 3.0, math.nan), strict=True):
         scores = [GroupScore(value, 0.0, 4.0, 9, women, "overall_regard")]
-        run.stored.save_group_scores(scores)
+        run.stored.put(GroupScore, scores)
     found = study.series("mine").figure("WOMEN", "overall_regard")
     assert found.values[:2] == (1.0, 3.0) and math.isnan(found.values[2])
     assert (found.n, found.mean, found.sd) == (2, 2.0, math.sqrt(2))

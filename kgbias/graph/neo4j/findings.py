@@ -3,7 +3,7 @@ tests, flags of APX, scores of benchmarks, near-duplicates, recorded stereotypes
 nodes.
 """
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 
@@ -38,7 +38,6 @@ from kgbias.graph.types import (
     BenchmarkItem,
     Flag,
     FlagTable,
-    GroupScore,
     ItemScore,
     Metric,
     NearDuplicate,
@@ -68,10 +67,6 @@ MATCH (t:Triple {uid: row.triple})
 MERGE (t)-[s:SCORED]->(m)
 SET s.value = row.value, s.label = row.label, s.names = row.names, s.parts = row.parts"""
 
-_FORGET_FIGURES = """
-MATCH (:Run {uid: $run})-[f:FIGURE]->()
-WHERE f.measure IN $replaced
-DELETE f"""
 _FORGET_TOPICS = (
     "MATCH (run:Run {uid: $run}) MATCH ()-[about:ABOUT {run: run.name}]->() DELETE about",
     "MATCH (:Run {uid: $run})-[:MODELLED_BY]->(m:TopicModel) DETACH DELETE m",
@@ -307,20 +302,6 @@ class Neo4jFindings(Neo4jSession):
             run=run_id,
         )
         return {row["m"]["measure"]: build_record(Metric, row["m"]) for row in rows}
-
-    def save_group_scores(
-        self, run_id: str, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
-    ) -> None:
-        forget = (_FORGET_FIGURES, {"run": run_id, "replaced": sorted(replacing)})
-        self.write(forget, *edge_statements(graph_tables.figure_edges(run_id, scores)))
-
-    def group_scores(self, run_id: str) -> list[GroupScore]:
-        rows = self.read(
-            "MATCH (:Run {uid: $run})-[f:FIGURE]->(g:SocialGroup) "
-            "RETURN g.uid AS group_id, properties(f) AS f ORDER BY f.measure, group_id, f.arm",
-            run=run_id,
-        )
-        return [build_record(GroupScore, flatten_row(row)) for row in rows]
 
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
         statements: list[Statement] = [(query, {"run": run_id}) for query in _FORGET_TOPICS]

@@ -6,6 +6,7 @@ from typing import NoReturn
 from kgbias.errors import UsageError
 from kgbias.graph import shape
 from kgbias.graph.decisions import DECISION_COLUMNS
+from kgbias.graph.edge_records import EDGE_RECORDS
 from kgbias.graph.integrity import Fault, find_wrong_ids
 from kgbias.graph.labels import LABEL_CONTENT
 from kgbias.graph.neo4j.crawls import Neo4jCrawls
@@ -27,13 +28,32 @@ _IN_PROBE_SET = (
 )
 
 
+def _run_edges(label: str) -> str:
+    """The types of edges at nodes of a label that name their run."""
+    return "|".join(
+        edge.type for edge in shape.run_indexed_edges() if any(label in ends for ends in edge.ends)
+    )
+
+
+_STATEMENT_EDGES = _run_edges("Statement")
+_RUN_TO_GROUP = "|".join(e.type for e in shape.EDGES if ("Run", "SocialGroup") in e.ends)
+_GROUP_EDGES = "|".join(
+    e.type
+    for e in EDGE_RECORDS.values()
+    if "SocialGroup" in (e.start, e.end) and not e.starts_at_run
+)
+
+
 def _statement_stays(variable: str) -> str:
     return f"""({_IN_PROBE_SET.replace("(n)", f"({variable})")}
-    OR EXISTS {{ ({variable})-[p:PROBED|CHOSEN|BELIEVED]->() WHERE p.run <> run.name }}
-    OR EXISTS {{ ({variable})<-[p:PROBED_BEFORE]-() WHERE p.run <> run.name }}
-    OR EXISTS {{ ({variable})-[p:NEAR]-() WHERE p.run <> run.name }})"""
+    OR EXISTS {{ ({variable})-[p:{_STATEMENT_EDGES}]-() WHERE p.run <> run.name }})"""
 
 
+# A union for each type, whose edges are indexed by their run.
+_STATEMENTS_OF_RUN = "\n       UNION ".join(
+    f"MATCH (n:Statement)-[:{edge} {{run: run.name}}]-() RETURN n"
+    for edge in _STATEMENT_EDGES.split("|")
+)
 _OF_PROBE_SETS = "MATCH (run)-[:TESTED]->(:SofaResult)-[:ON]->(:ProbeSet)-[:ASKS]->"
 
 _SAID_TRIPLES = """
@@ -83,8 +103,7 @@ WITH DISTINCT run, n
 WHERE NOT EXISTS { (n)-[p:PROBED_BEFORE]->() WHERE p.run <> run.name }""",
     "Statement": f"""
 MATCH (run:Run {{uid: $run}})
-CALL (run) {{ MATCH (n:Statement)-[:PROBED|CHOSEN|BELIEVED {{run: run.name}}]->() RETURN n
-       UNION MATCH (n:Statement)<-[:PROBED_BEFORE {{run: run.name}}]-() RETURN n
+CALL (run) {{ {_STATEMENTS_OF_RUN}
        UNION MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:STATES]->(n)
                       RETURN n
        UNION MATCH (t:Triple)-[:STATES]->(n) WHERE t.uid IN $read RETURN n
@@ -109,8 +128,8 @@ CALL (run) {{ MATCH (run)-[:SEEDED]->(n:SocialGroup) RETURN n
        UNION {_OF_PROBE_SETS}(n:SocialGroup) RETURN n }}
 WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_IN_PROBE_SET}
     OR EXISTS {{ (n)-[:FLAGGED]->() }}
-    OR EXISTS {{ (n)<-[:SEEDED|FIGURE|PLACED]-(o:Run) WHERE o <> run }}
-    OR EXISTS {{ (n)<-[p:PROBED|CHOSEN|BELIEVED]-() WHERE p.run <> run.name }}
+    OR EXISTS {{ (n)<-[:{_RUN_TO_GROUP}]-(o:Run) WHERE o <> run }}
+    OR EXISTS {{ (n)<-[p:{_GROUP_EDGES}]-() WHERE p.run <> run.name }}
     OR EXISTS {{ (n)<-[:IN]-(:Profile)<-[:WROTE]-(o:Run) WHERE o <> run }})""",
     "Metric": f"""
 MATCH (run:Run {{uid: $run}})

@@ -1,13 +1,9 @@
-"""What models find probable: probes of statements, forced choices, probes by name with the beliefs
-that follow, and SoFa on sets of probes.
-"""
+"""The names and statements that models are probed with, and SoFa on sets of probes."""
 
 from collections.abc import Sequence
 from itertools import chain
-from typing import TypeVar
 
-from kgbias.graph import graph_tables, shape
-from kgbias.graph.graph_tables import property_values
+from kgbias.graph import graph_tables
 from kgbias.graph.neo4j.session import (
     MATCH_SPEC,
     MODEL_COLUMNS,
@@ -16,57 +12,15 @@ from kgbias.graph.neo4j.session import (
     edge_statements,
     flatten_row,
     node_statements,
-    read_model,
 )
-from kgbias.graph.record import Record, build_record, to_properties
+from kgbias.graph.record import build_record, to_properties
 from kgbias.graph.sofa import ProbePart, ProbeSet, SofaCategory, SofaResult
 from kgbias.graph.types import (
-    BeliefRun,
-    BelievedEdge,
-    ChoiceRun,
-    ChosenEdge,
     GroupName,
-    NameProbe,
-    ProbedEdge,
-    ProbeRun,
     StatementEdge,
     Triple,
     storable,
 )
-
-AnyProbeRun = TypeVar("AnyProbeRun", bound=ProbeRun)
-
-# MERGE, or `old.run = run.name`, would scan the index of all edges of the run for each row.
-# Each pair of ends comes once.
-_WRITE_PROBES = """
-MATCH (run:Run {{uid: $run}}), (m:Model {{uid: $model}})
-UNWIND $rows AS row
-MATCH (a:{start} {{uid: row.a}}), (b:{end} {{uid: row.b}})
-OPTIONAL MATCH (a)-[old:{type}]->(b) 
-WHERE old.{by} = $asked AND toString(old.run) = run.name
-FOREACH (_ IN CASE WHEN old IS NULL THEN [] ELSE [1] END | SET old += row.edge)
-FOREACH (_ IN CASE WHEN old IS NULL THEN [1] ELSE [] END |
-    CREATE (a)-[e:{type}]->(b)
-    SET e = row.edge, e.run = run.name, e.{by} = $asked, e.model = m.name)"""
-_READ_PROBES = """
-MATCH (run:Run {{uid: $run}})
-MATCH {pattern} WHERE e.{by} = $asked
-RETURN s.predicate_uid AS predicate_id, s.object_uid AS object_id, other.uid AS {key},
-       properties(e) AS e
-ORDER BY s.uid, {key}"""
-_READ_PROBE_RUNS = """
-MATCH (:Run {{uid: $run}})-[p:{type}]->(m:Model)
-{spec}
-RETURN {model}, properties(p) AS p
-ORDER BY spec, p.uid"""
-
-_FORGET_CHOICES = """
-MATCH (run:Run {uid: $run})
-OPTIONAL MATCH (run)-[p:PUT_TO {uid: $choosing}]->()
-DELETE p
-WITH DISTINCT run
-MATCH ()-[e:CHOSEN {run: run.name, choosing_uid: $choosing}]->()
-DELETE e"""
 
 _NAMES = """
 UNWIND $rows AS row
@@ -97,10 +51,6 @@ MATCH ()-[e:PROBED_BEFORE {run: run.name}]->(s:Statement) WHERE e.believing_uid 
 WITH DISTINCT s
 MATCH (p:Predicate {uid: s.predicate_uid}), (o:Object {uid: s.object_uid})
 RETURN p.text AS predicate, o.text AS object"""
-_FORGET_BELIEFS = """
-MATCH (run:Run {uid: $run})
-MATCH ()-[e:BELIEVED {run: run.name}]->() WHERE e.believing_uid = $believing
-DELETE e"""
 
 _READ_SETS = "MATCH (p:ProbeSet) RETURN properties(p) AS p ORDER BY p.name, p.uid"
 _READ_SET_GROUPS = """
@@ -137,33 +87,6 @@ RETURN s.uid AS id, a.text AS text, properties(e) AS e ORDER BY e.category, id""
 class Neo4jProbes(Neo4jSession):
     """See `kgbias.graph.store.Store`."""
 
-    def save_probes(self, run_id: str, probe_run: ProbeRun, edges: Sequence[ProbedEdge]) -> None:
-        self._write_probe_edges("PROBED", run_id, probe_run, edges)
-
-    def save_probe_run(self, run_id: str, probe_run: ProbeRun) -> None:
-        self._write_probe_run("PROBED_WITH", run_id, probe_run)
-
-    def probes(
-        self, run_id: str, probe_run_id: str, statement_id: str | None = None
-    ) -> list[ProbedEdge]:
-        return self._read_probe_edges(ProbedEdge, "PROBED", run_id, probe_run_id, statement_id)
-
-    def probe_runs(self, run_id: str) -> list[ProbeRun]:
-        return self._read_probe_runs(ProbeRun, "PROBED_WITH", run_id)
-
-    def save_choices(self, run_id: str, choice_run: ChoiceRun, edges: Sequence[ChosenEdge]) -> None:
-        self.write((_FORGET_CHOICES, {"run": run_id, "choosing": choice_run.id}))
-        self._write_probe_edges("CHOSEN", run_id, choice_run, edges)
-        self._write_probe_run("PUT_TO", run_id, choice_run)
-
-    def choices(
-        self, run_id: str, choice_run_id: str, statement_id: str | None = None
-    ) -> list[ChosenEdge]:
-        return self._read_probe_edges(ChosenEdge, "CHOSEN", run_id, choice_run_id, statement_id)
-
-    def choice_runs(self, run_id: str) -> list[ChoiceRun]:
-        return self._read_probe_runs(ChoiceRun, "PUT_TO", run_id)
-
     def save_names(self, names: Sequence[GroupName]) -> None:
         rows = [to_properties(n) | {"uid": n.id, "group": n.group_id or None} for n in names]
         self.write_rows(_NAMES, rows)
@@ -185,92 +108,6 @@ class Neo4jProbes(Neo4jSession):
     def statements(self, run_id: str, belief_run_id: str) -> list[tuple[str, str]]:
         rows = self.read(_READ_STATEMENTS, run=run_id, believing=belief_run_id)
         return sorted((row["predicate"], row["object"]) for row in rows)
-
-    def save_belief_run(self, run_id: str, belief_run: BeliefRun) -> None:
-        self._write_probe_run("BELIEVED_BY", run_id, belief_run)
-
-    def belief_runs(self, run_id: str) -> list[BeliefRun]:
-        return self._read_probe_runs(BeliefRun, "BELIEVED_BY", run_id)
-
-    def save_name_probes(
-        self, run_id: str, belief_run: BeliefRun, probes: Sequence[NameProbe]
-    ) -> None:
-        self._write_probe_edges("PROBED_BEFORE", run_id, belief_run, probes)
-
-    def name_probes(
-        self, run_id: str, belief_run_id: str, statement_id: str | None = None
-    ) -> list[NameProbe]:
-        return self._read_probe_edges(
-            NameProbe, "PROBED_BEFORE", run_id, belief_run_id, statement_id
-        )
-
-    def save_beliefs(
-        self, run_id: str, belief_run: BeliefRun, edges: Sequence[BelievedEdge]
-    ) -> None:
-        self.write((_FORGET_BELIEFS, {"run": run_id, "believing": belief_run.id}))
-        self._write_probe_edges("BELIEVED", run_id, belief_run, edges)
-
-    def beliefs(
-        self, run_id: str, belief_run_id: str, statement_id: str | None = None
-    ) -> list[BelievedEdge]:
-        return self._read_probe_edges(BelievedEdge, "BELIEVED", run_id, belief_run_id, statement_id)
-
-    def _write_probe_run(self, kind: str, run_id: str, probe_run: ProbeRun) -> None:
-        """Write how a model was asked about a run."""
-        self.keep_models([probe_run.model])
-        self.write(*edge_statements(graph_tables.probe_run_edges(kind, run_id, [probe_run])))
-
-    def _read_probe_runs(
-        self, kind: type[AnyProbeRun], edge: str, run_id: str
-    ) -> list[AnyProbeRun]:
-        """The probings (choosings, believings) of a run, by the model's name."""
-        return [
-            build_record(kind, {**row["p"], "model": read_model(row)})
-            for row in self.read(
-                _READ_PROBE_RUNS.format(type=edge, spec=MATCH_SPEC, model=MODEL_COLUMNS), run=run_id
-            )
-        ]
-
-    def _write_probe_edges(
-        self,
-        kind: str,
-        run_id: str,
-        probe_run: ProbeRun,
-        edges: Sequence[StatementEdge] | Sequence[NameProbe],
-    ) -> None:
-        """Write edges made by asking a model, by their ends. One that exists is replaced."""
-        self.keep_models([probe_run.model])
-        self._add_statements(edges)
-        ((start, end),) = shape.get_edge(kind).ends
-        query = _WRITE_PROBES.format(start=start, type=kind, end=end, by=shape.PROBE_EDGES[kind][0])
-        properties_by_ends = {graph_tables.edge_ends(e): property_values(kind, e) for e in edges}
-        rows = [
-            {"a": a, "b": b, "edge": properties}
-            for (a, b), properties in properties_by_ends.items()
-        ]
-        self.write_rows(query, rows, run=run_id, model=probe_run.model.id, asked=probe_run.id)
-
-    def _read_probe_edges(
-        self,
-        kind: type[Record],
-        edge: str,
-        run_id: str,
-        probe_run_id: str,
-        statement_id: str | None,
-    ) -> list[Record]:
-        """The edges made by asking a model, of all statements or one, by statement and other
-        end."""
-        statement = "(s:Statement)" if statement_id is None else "(s:Statement {uid: $statement})"
-        edge_pattern = f"[e:{edge} {{run: run.name}}]"
-        starts_at_name = shape.get_edge(edge).ends[0][0] == "Name"
-        query = _READ_PROBES.format(
-            pattern=f"(other:Name)-{edge_pattern}->{statement}"
-            if starts_at_name
-            else f"{statement}-{edge_pattern}->(other:SocialGroup)",
-            by=shape.PROBE_EDGES[edge][0],
-            key="name_id" if starts_at_name else "group_id",
-        )
-        return self.records(kind, query, run=run_id, asked=probe_run_id, statement=statement_id)
 
     def save_probe_set(self, probe_set: ProbeSet) -> None:
         parts = probe_set.parts

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from kgbias.errors import MissingExtra, StoreError, UsageError
 from kgbias.graph import shape
 from kgbias.graph.cypher import QueryResult, Value, edge_dict, node_dict, path_list, sanitise_query
+from kgbias.graph.edge_records import edges_by_asking
 from kgbias.graph.graph_tables import EdgeTable, NodeTable
 from kgbias.graph.integrity import check_name_unique
 from kgbias.graph.record import Record, build_record
@@ -63,9 +64,11 @@ _RENAME_QUERIES = (
     "MATCH ()-[e:FLAGGED]->() WHERE e.revision = $revision AND e.model IN $names "
     "SET e.model = $name",
     *(
-        f"MATCH (r:Run)-[asked:{by}]->(:Model {{uid: $uid}}) "
-        f"MATCH ()-[e:{edge} {{run: r.name}}]->() WHERE e.{uid} = asked.uid SET e.model = $name"
-        for edge, (uid, by) in shape.PROBE_EDGES.items()
+        f"MATCH (r:Run)-[asked:{asking.type}]->(:Model {{uid: $uid}}) "
+        f"MATCH ()-[e:{edge.type} {{run: r.name}}]->() WHERE e.{asking.property} = asked.uid "
+        "SET e.model = $name"
+        for asking, edges in edges_by_asking().items()
+        for edge in edges
     ),
 )
 

@@ -6,7 +6,7 @@ Streams hold one narrow row in memory, however many there are.
 """
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from itertools import count as numbers
@@ -35,7 +35,6 @@ from kgbias.graph.types import (
     Category,
     Generation,
     Group,
-    GroupScore,
     Metric,
     Run,
     RunStatus,
@@ -613,23 +612,6 @@ class SQLiteCrawls(Database):
             (run_id,),
         )
         return {metric.measure: metric for metric in current_metrics}
-
-    def save_group_scores(
-        self, run_id: str, scores: Sequence[GroupScore], *, replacing: Collection[str] = ()
-    ) -> None:
-        with self._transaction():
-            self._db.executemany(
-                "DELETE FROM group_score WHERE run_id = ? AND measure = ?",
-                [(run_id, name) for name in replacing],
-            )
-            self._write_records("group_score", scores, run_id=run_id)
-
-    def group_scores(self, run_id: str) -> list[GroupScore]:
-        return self._records(
-            GroupScore,
-            "SELECT * FROM group_score WHERE run_id = ? ORDER BY measure, group_id, arm",
-            (run_id,),
-        )
 
     def has_statements(self, run_id: str) -> bool:
         query = "SELECT 1 FROM generation WHERE run_id = ? AND triple_id IS NOT NULL LIMIT 1"

@@ -1,32 +1,16 @@
-"""What models find probable: probes of statements, forced choices, probes by name with the beliefs
-that follow, and SoFa on sets of probes.
-"""
+"""The names and statements that models are probed with, and SoFa on sets of probes."""
 
 from collections.abc import Sequence
-from typing import Any, TypeVar
 
-from kgbias.graph.record import Record
 from kgbias.graph.sofa import ProbePart, ProbeSet, SofaCategory, SofaResult
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import (
-    BeliefRun,
-    BelievedEdge,
-    ChoiceRun,
-    ChosenEdge,
     GroupName,
-    NameProbe,
-    ProbedEdge,
-    ProbeRun,
     Triple,
     node_id,
     statement_id,
     storable,
 )
-from kgbias.models.base import ModelInfo
-
-AnyProbeRun = TypeVar("AnyProbeRun", bound=ProbeRun)
-
-_UNFINISHED_RECORD = "{}"  # the record of a probing whose edges are still being written
 
 _NAMES = """
 SELECT text, coalesce(group_id, '') AS group_id, form, root, mark
@@ -44,53 +28,6 @@ WHERE statement.id IN (
 
 class SQLiteProbes(Database):
     """See `kgbias.graph.store.Store`."""
-
-    def save_probes(self, run_id: str, probe_run: ProbeRun, edges: Sequence[ProbedEdge]) -> None:
-        with self._transaction():
-            self._write_probe_run(
-                "probing", run_id, probe_run, "INSERT OR IGNORE", record=_UNFINISHED_RECORD
-            )
-            self._add_statements(edges)
-            self._write_records("probed", edges, run_id=run_id, probing_id=probe_run.id)
-
-    def save_probe_run(self, run_id: str, probe_run: ProbeRun) -> None:
-        with self._transaction():
-            self._write_probe_run("probing", run_id, probe_run)
-
-    def probes(
-        self, run_id: str, probe_run_id: str, statement_id: str | None = None
-    ) -> list[ProbedEdge]:
-        run_key = ("probing_id", probe_run_id)
-        return self._read_edges(ProbedEdge, "probed", run_id, run_key, statement_id)
-
-    def probe_runs(self, run_id: str) -> list[ProbeRun]:
-        return self._read_probe_runs(
-            ProbeRun, "probing", run_id, f"record <> '{_UNFINISHED_RECORD}'"
-        )
-
-    def save_choices(self, run_id: str, choice_run: ChoiceRun, edges: Sequence[ChosenEdge]) -> None:
-        with self._transaction():
-            self._write_probe_run("choosing", run_id, choice_run)
-            for table in ("chosen", "choice_answer"):
-                self._db.execute(
-                    f"DELETE FROM {table} WHERE run_id = ? AND choosing_id = ?",
-                    (run_id, choice_run.id),
-                )
-            self._db.executemany(
-                "INSERT OR IGNORE INTO choice_answer VALUES (?, ?, ?)",
-                ((run_id, choice_run.id, key) for e in edges for key in (*e.answers, *e.others)),
-            )
-            self._add_statements(edges)
-            self._write_records("chosen", edges, "INSERT", run_id=run_id, choosing_id=choice_run.id)
-
-    def choices(
-        self, run_id: str, choice_run_id: str, statement_id: str | None = None
-    ) -> list[ChosenEdge]:
-        run_key = ("choosing_id", choice_run_id)
-        return self._read_edges(ChosenEdge, "chosen", run_id, run_key, statement_id)
-
-    def choice_runs(self, run_id: str) -> list[ChoiceRun]:
-        return self._read_probe_runs(ChoiceRun, "choosing", run_id)
 
     def save_names(self, names: Sequence[GroupName]) -> None:
         on_conflict = "ON CONFLICT (id) DO UPDATE SET form = excluded.form, root = excluded.root"
@@ -126,102 +63,6 @@ class SQLiteProbes(Database):
 
     def statements(self, run_id: str, belief_run_id: str) -> list[tuple[str, str]]:
         return sorted(self._db.execute(_STATEMENTS, (run_id, belief_run_id)))
-
-    def save_belief_run(self, run_id: str, belief_run: BeliefRun) -> None:
-        with self._transaction():
-            self._write_probe_run("believing", run_id, belief_run)
-
-    def belief_runs(self, run_id: str) -> list[BeliefRun]:
-        return self._read_probe_runs(BeliefRun, "believing", run_id, "record IS NOT NULL")
-
-    def save_name_probes(
-        self, run_id: str, belief_run: BeliefRun, probes: Sequence[NameProbe]
-    ) -> None:
-        with self._transaction():
-            self._write_probe_run("believing", run_id, belief_run, "INSERT OR IGNORE", record=None)
-            self._add_statements(probes)
-            self._write_records("name_probe", probes, run_id=run_id, believing_id=belief_run.id)
-
-    def name_probes(
-        self, run_id: str, belief_run_id: str, statement_id: str | None = None
-    ) -> list[NameProbe]:
-        run_key = ("believing_id", belief_run_id)
-        return self._read_edges(
-            NameProbe, "name_probe", run_id, run_key, statement_id, other_end="name_id"
-        )
-
-    def save_beliefs(
-        self, run_id: str, belief_run: BeliefRun, edges: Sequence[BelievedEdge]
-    ) -> None:
-        with self._transaction():
-            self._write_probe_run("believing", run_id, belief_run, "INSERT OR IGNORE", record=None)
-            self._db.execute(
-                "DELETE FROM believed WHERE run_id = ? AND believing_id = ?",
-                (run_id, belief_run.id),
-            )
-            self._add_statements(edges)
-            self._write_records(
-                "believed", edges, "INSERT", run_id=run_id, believing_id=belief_run.id
-            )
-
-    def beliefs(
-        self, run_id: str, belief_run_id: str, statement_id: str | None = None
-    ) -> list[BelievedEdge]:
-        run_key = ("believing_id", belief_run_id)
-        return self._read_edges(BelievedEdge, "believed", run_id, run_key, statement_id)
-
-    def _write_probe_run(
-        self,
-        table: str,
-        run_id: str,
-        probe_run: ProbeRun,
-        verb: str = "INSERT OR REPLACE",
-        **given_values: Any,
-    ) -> None:
-        """Write how a model was asked about a run."""
-        self._add_model(probe_run.model)
-        self._write_records(
-            table, [probe_run], verb, run_id=run_id, model_id=probe_run.model.id, **given_values
-        )
-
-    def _read_probe_runs(
-        self, kind: type[AnyProbeRun], table: str, run_id: str, where: str = "TRUE"
-    ) -> list[AnyProbeRun]:
-        """The probings (choosings, believings) of a run: the rows of a table that pass."""
-        return [
-            self._record(
-                kind, row | {"model": ModelInfo(row["name"], row["revision"], row["display_name"])}
-            )
-            for row in self._rows(
-                f"SELECT name, revision, display_name, settings, record FROM {table} "
-                f"JOIN model ON model.id = model_id WHERE run_id = ? AND {where} "
-                f"ORDER BY name, {table}.id",
-                (run_id,),
-            )
-        ]
-
-    def _read_edges(
-        self,
-        kind: type[Record],
-        table: str,
-        run_id: str,
-        run_key: tuple[str, str],
-        statement_id: str | None,
-        *,
-        other_end: str = "group_id",
-    ) -> list[Record]:
-        """The edges of one asking of a run (the column of its id, and the id), of all statements or
-        one, by statement and their other end."""
-        column, id = run_key
-        statement_condition = "" if statement_id is None else "AND statement_id = ? "
-        return self._records(
-            kind,
-            f"SELECT predicate_id, object_id, {table}.* FROM {table} "
-            "JOIN statement ON statement.id = statement_id "
-            f"WHERE run_id = ? AND {column} = ? {statement_condition}ORDER BY statement_id, "
-            f"{other_end}",
-            (run_id, id, *([statement_id] if statement_condition else [])),
-        )
 
     def save_probe_set(self, probe_set: ProbeSet) -> None:
         id = probe_set.id

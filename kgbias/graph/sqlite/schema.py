@@ -19,6 +19,7 @@ from functools import cache
 
 from kgbias.errors import StoreError
 from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
+from kgbias.graph.edge_records import EDGE_RECORDS, EdgeRecord
 from kgbias.graph.labels import Label, Rater
 from kgbias.graph.record import Property, PropertyType, properties
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
@@ -365,6 +366,21 @@ MIGRATIONS = [
         PRIMARY KEY (run_id, statement_id)) WITHOUT ROWID;
     """,
 ]
+
+
+def _edge_table(edge: EdgeRecord) -> str:
+    """The table of a type of edge that is younger than the tables above."""
+    ids = ", ".join(
+        f"{column} TEXT NOT NULL" for column in edge.key_columns if column not in edge.keys
+    )
+    columns = _column_definitions(properties(edge.record, moved_first=edge.keys))
+    return f"""
+    CREATE TABLE {edge.table} (
+        {ids}, {columns}, PRIMARY KEY ({", ".join(edge.key_columns)})) WITHOUT ROWID;
+    """
+
+
+MIGRATIONS += [_edge_table(edge) for edge in EDGE_RECORDS.values() if not edge.own_table]
 # `PRAGMA user_version` counts the migrations from 200; a store with a lower number is refused.
 # Whoever renames a column before 0.1.0 is released raises this to the next hundred.
 _LAST_DEVELOPMENT_VERSION = 199  # schemas 1 to 199 are those of development versions

@@ -3,6 +3,7 @@ label and for each pair of ends of an edge type, its columns the properties that
 (before these, for an edge, the keys of its ends as `a` and `b`)."""
 
 from kgbias.graph import shape
+from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS, AskingRecord, EdgeRecord
 from kgbias.graph.shape import DERIVED_MEASURES, TONES
 
 # not its spec, which may be a path
@@ -22,21 +23,34 @@ def _node_select(label: str, table: str) -> str:
     return f"SELECT id AS uid, {_property_columns(label, 'uid')} FROM {table}"
 
 
-def _probe_edge_select(
-    edge: str, table: str, start_column: str = "statement_id", end_column: str = "group_id"
-) -> str:
-    """Edges made by asking a model: rows of a table, each belonging to a row on how it was
-    asked."""
-    uid, _ = shape.PROBE_EDGES[edge]
-    run_table = uid.removesuffix("_uid")
-    group = 'JOIN "group" ON "group".id = group_id' if end_column == "group_id" else ""
+def _asking_select(asking: AskingRecord) -> str:
+    """How models were asked about runs, once that is finished."""
+    unfinished = "NULL" if asking.unfinished is None else f"'{asking.unfinished}'"
     return f"""
-        SELECT {start_column} AS a, {end_column} AS b, run.name AS run, {run_table}_id AS {uid},
-            {_TITLE_SQL} AS model,
-               {_property_columns(edge, "run", uid, "model", table=table)}
-        FROM {table} JOIN run ON run.id = {table}.run_id
-        JOIN {run_table} ON {run_table}.run_id = {table}.run_id AND {run_table}.id = {run_table}_id
-        JOIN model ON model.id = {run_table}.model_id {group}"""
+        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns(asking.type, "uid")}
+        FROM {asking.table} WHERE record IS NOT {unfinished}"""
+
+
+def _record_select(edge: EdgeRecord) -> str:
+    """Edges that are records: rows of a table."""
+    start, end = (column or "run_id" for column in edge.ids)
+    if edge.starts_at_run:
+        columns = _property_columns(edge.type)
+        return f"SELECT {start} AS a, {end} AS b, {columns} FROM {edge.table}"
+    if (asking := edge.asking) is None:
+        columns = _property_columns(edge.type, "run", table=edge.table)
+        return f"""
+            SELECT {start} AS a, {end} AS b, run.name AS run, {columns}
+            FROM {edge.table} JOIN run ON run.id = run_id"""
+    columns = _property_columns(edge.type, "run", asking.property, "model", table=edge.table)
+    group = 'JOIN "group" ON "group".id = group_id' if end == "group_id" else ""
+    return f"""
+        SELECT {start} AS a, {end} AS b, run.name AS run, {asking.column} AS {asking.property},
+            {_TITLE_SQL} AS model, {columns}
+        FROM {edge.table} JOIN run ON run.id = {edge.table}.run_id
+        JOIN {asking.table} ON {asking.table}.run_id = {edge.table}.run_id
+            AND {asking.table}.id = {asking.column}
+        JOIN model ON model.id = {asking.table}.model_id {group}"""
 
 
 _NEWEST_PLACE = f"""
@@ -181,8 +195,6 @@ EDGE_SELECTS = {
         FROM score {_TRIPLE_END}""",
     ("MEASURED_BY", "Run", "Metric"): """
         SELECT run_id AS a, metric_id AS b, measure FROM run_metric""",
-    ("FIGURE", "Run", "SocialGroup"): f"""
-        SELECT run_id AS a, group_id AS b, {_property_columns("FIGURE")} FROM group_score""",
     ("REVIEWED", "Run", "Decision"): "SELECT run_id AS a, uid AS b FROM decision",
     ("DECIDES", "Decision", "Generation"): """
         SELECT uid AS a, generation.id AS b FROM decision
@@ -241,25 +253,8 @@ EDGE_SELECTS = {
         WITH stated AS MATERIALIZED (SELECT id, predicate_id, object_id FROM statement)
         SELECT triple.id AS a, stated.id AS b FROM triple
         CROSS JOIN stated USING (predicate_id, object_id)""",  # only a copy gets an automatic index
-    ("PROBED", "Statement", "SocialGroup"): _probe_edge_select("PROBED", "probed"),
-    ("PROBED_WITH", "Run", "Model"): f"""
-        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("PROBED_WITH", "uid")}
-            FROM probing
-        WHERE record <> '{{}}'""",
-    ("CHOSEN", "Statement", "SocialGroup"): _probe_edge_select("CHOSEN", "chosen"),
-    ("PUT_TO", "Run", "Model"): f"""
-        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("PUT_TO", "uid")} FROM
-            choosing""",
     ("NAME_OF", "Name", "SocialGroup"): f"""
         SELECT name_id AS a, group_id AS b, {_property_columns("NAME_OF")} FROM name_of""",
-    ("PROBED_BEFORE", "Name", "Statement"): _probe_edge_select(
-        "PROBED_BEFORE", "name_probe", "name_id", "statement_id"
-    ),
-    ("BELIEVED", "Statement", "SocialGroup"): _probe_edge_select("BELIEVED", "believed"),
-    ("BELIEVED_BY", "Run", "Model"): f"""
-        SELECT run_id AS a, model_id AS b, id AS uid, {_property_columns("BELIEVED_BY", "uid")}
-            FROM believing
-        WHERE record IS NOT NULL""",
     ("FLAGGED", "SocialGroup", "Descriptor"): f"""
         SELECT group_id AS a, descriptor_id AS b, apx_id AS apx_uid,
             {_property_columns("FLAGGED", "apx_uid")}
@@ -285,6 +280,8 @@ EDGE_SELECTS = {
     ("READ_BY", "BenchmarkItem", "Model"): f"""
         SELECT item_id AS a, model_id AS b, {_property_columns("READ_BY")} FROM item_score""",
     ("NEAR", "Statement", "Statement"): _NEAR,
+    **{(e.type, e.start, e.end): _record_select(e) for e in EDGE_RECORDS.values()},
+    **{(a.type, "Run", "Model"): _asking_select(a) for a in ASKING_RECORDS.values()},
     ("STEREOTYPE", "SocialGroup", "Object"): _STEREOTYPE,
     **{
         (tone.upper(), "SocialGroup", "Object"): f"{_STEREOTYPE} WHERE regard.label = '{tone}'"

@@ -144,7 +144,11 @@ def measure_topics(
         }
         models.append(TopicModel(category, topics, assignments, record))
     run.save_topics(models)
-    run.save_group_scores(run_entropies(run, select_statements(run)), replacing=ENTROPY_MEASURES)
+    run.put(
+        GroupScore,
+        run_entropies(run, select_statements(run)),
+        replacing={"measure": ENTROPY_MEASURES},
+    )
     return run.topics()
 
 

@@ -13,6 +13,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.evidence.indicators import MIN_WORDS, Indicators, read_indicators
 from kgbias.graph.selection import SelectedStatements, Selection, select_one_arm
 from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.types import GroupScore
 from kgbias.io.drawing import draw_estimates
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
@@ -493,7 +494,9 @@ def _associate_every_group(
         raise too_few_error(group_sets.indicators, left_out[0], 0, group_sets.targets)
     statements = group_sets.statements
     regard = [
-        s for s in group_sets.run.group_scores() if s.arm == statements.arm_label(*statements.arms)
+        s
+        for s in group_sets.run.find_all(GroupScore)
+        if s.arm == statements.arm_label(*statements.arms)
     ]
     return associate_groups(
         targets, *group_sets.attribute_pair, vectors, regard, left_out=left_out, **seed

@@ -317,11 +317,12 @@ def save_groups(run: StoredRun, agreement: RegardAgreement) -> None:
         f"SC-WEAT on {agreement.model.title}, {agreement.a.concept} against {agreement.b.concept}; "
         "noncentral t over attribute words"
     )
-    run.save_group_scores(
+    run.put(
+        GroupScore,
         [
             GroupScore.from_estimate(g.group.id, SC_WEAT_MEASURE, g.effect, method)
             for g in agreement.groups
-        ]
+        ],
     )
 
 

@@ -220,7 +220,8 @@ def choose(
     choosing = ChoiceRun(
         model.info, (*model.settings, *config.settings), _summary_record(category_choices)
     )
-    run.save_choices(choosing, edges)
+    run.put(ChosenEdge, edges, asking=choosing)
+    run.put(ChoiceRun, [choosing])
     return RunChoices(
         run.name,
         choosing,

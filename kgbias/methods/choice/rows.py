@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kgbias.graph.store import StoredRun
+from kgbias.graph.types import ChoiceRun, ChosenEdge
 from kgbias.io.rows import Rows
 
 
@@ -45,10 +46,10 @@ def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
     counts = {(t.statement_id, t.group_id): t.count for t in triples}
     words = {t.statement_id: (t.predicate, t.object) for t in triples}
     rows = []
-    for choosing in run.choice_runs():
+    for choosing in run.find_all(ChoiceRun):
         if not choosing.model.goes_by(model):
             continue
-        for edge in run.choices(choosing.id):
+        for edge in run.find_all(ChosenEdge, asking=choosing):
             if edge.group_id not in groups or edge.statement_id not in words:
                 continue
             figures = (getattr(edge, name) for name in _CHOICE_FIGURES)
@@ -71,4 +72,4 @@ def choice_rows(run: StoredRun, model: str | None) -> Rows[ChoiceRow]:
 
 def is_asked(run: StoredRun, options: Mapping[str, Any]) -> bool:
     """Whether the model of a study's step was made to choose."""
-    return options["model"] in [choosing.model.name for choosing in run.choice_runs()]
+    return options["model"] in [choosing.model.name for choosing in run.find_all(ChoiceRun)]

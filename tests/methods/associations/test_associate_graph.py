@@ -79,8 +79,9 @@ def run(store: SQLiteStore) -> Run:
     store.record_round(made.id, "base", 0, generations)
     store.save_scores(made.id, Metric("regard", "stub", "1"), list(scores.values()))
     figures = {"Elves": 14.0, "Orcs": -14.0, "Ents": -13.0}
-    store.save_group_scores(
+    store.put(
         made.id,
+        GroupScore,
         [GroupScore(figures[g.name], -20, 20, 22, g.id, "overall_regard") for g in groups],
     )
     return store.find_run("middle")
@@ -261,7 +262,7 @@ def test_topics_as_attributes(store: SQLiteStore, run: Run, texts: Texts) -> Non
 def test_group_associations_beside_regard(store: SQLiteStore, run: Run, file: Path) -> None:
     asked = GroupTestSets(StoredRun(store, run), attributes="manners", indicators_file=file)
     targets, left_out = find_targets(run, asked.indicators)
-    scores = store.group_scores(run.id)
+    scores = store.find_all(run.id, GroupScore)
     agreement = associate_groups(
         targets, *asked.attribute_pair, StaticSetVectors(Table()), scores, left_out=left_out
     )
@@ -320,7 +321,7 @@ def test_command_writes_to_the_graph(
     assert node.p_value == 2 / math.comb(16, 8) and math.isnan(node.p_published)  # two tails
     targets = {e.node_id for e in node.edges if e.name == "TARGET"}
     assert targets == {node_id("group", "Elves"), node_id("group", "Orcs")}
-    single = {s.group_id: s for s in store.group_scores(run.id) if s.measure == "sc_weat"}
+    single = {s.group_id: s for s in store.find_all(run.id, GroupScore) if s.measure == "sc_weat"}
     assert single[node_id("group", "Elves")].value == answer["groups"][0]["effect_size"]
     refused = CliRunner().invoke(
         cli, ["associate", *arguments[:2], "--groups", "Elves,Ents", *arguments[5:]]

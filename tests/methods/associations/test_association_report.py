@@ -21,7 +21,7 @@ def test_a_report_shows_tests_and_finds_among_them(store: SQLiteStore) -> None:
     data = run_of(store, {"Women": (5, 5, 5), "Men": (5, 5, 5)}, category="gender")
     stored, model = data.run, ModelInfo("<i>tiny</i>")
     score = GroupScore(0.5, -0.25, 1.0, 9, stored.groups[0].id, "sc_weat", "SC-WEAT on tiny")
-    store.save_group_scores(stored.id, [score])
+    store.put(stored.id, GroupScore, [score])
     n = dict.fromkeys("xyab", 8)
     node = AssociationNode("t", "weat6", "w-seat", model, 1.5, 0.01, 1, 2, {"n": n, "p_holm": 0.02})
     store.save_associations(stored.id, [node])

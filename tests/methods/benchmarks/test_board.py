@@ -27,6 +27,7 @@ from kgbias.compare.paired_tests import (
 )
 from kgbias.errors import KgbiasError, StoreError, UsageError
 from kgbias.graph.store import StoredRun
+from kgbias.graph.types import ProbeRun
 from kgbias.methods import benchmarks
 from kgbias.methods.benchmarks.base import OVERALL, DomainFigure, FigureInfo
 from kgbias.methods.benchmarks.bbq import BBQ
@@ -487,7 +488,7 @@ def test_sofa_of_a_run_has_one_route(models: dict[str, Model], tmp_path: Path) -
         # 2 x 2 of either category; the owls have nobody to be compared with
         assert {name: model.asked for name, model in models.items()} == dict.fromkeys(models, 8)
         the_same_score(board, study.sofa(run=run))
-        assert len(run.stored.probe_runs()) == 2
+        assert len(run.stored.find_all(ProbeRun)) == 2
 
 
 def test_a_run_whose_probing_was_cut_off_is_probed_to_its_end(
@@ -507,7 +508,7 @@ def test_a_run_whose_probing_was_cut_off_is_probed_to_its_end(
             with pytest.raises(StoreError):
                 benchmarks.run_benchmarks(study, ["reference"], run="r")
         benchmarks.run_benchmarks(study, ["reference"], run="r")
-        assert [p.record["triples"] for p in run.stored.probe_runs()] == [2]
+        assert [p.record["triples"] for p in run.stored.find_all(ProbeRun)] == [2]
 
 
 def test_apx_has_one_route(models: dict[str, Model], files: dict[str, str], tmp_path: Path) -> None:

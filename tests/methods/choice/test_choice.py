@@ -25,7 +25,15 @@ from kgbias.explore import choices as explorer
 from kgbias.explore import statements
 from kgbias.explore.origins import read_origin
 from kgbias.graph.selection import Selection
-from kgbias.graph.types import CHOSEN_MORE, CHOSEN_OF_NAME, ChosenEdge, Group, GroupName, Triple
+from kgbias.graph.types import (
+    CHOSEN_MORE,
+    CHOSEN_OF_NAME,
+    ChoiceRun,
+    ChosenEdge,
+    Group,
+    GroupName,
+    Triple,
+)
 from kgbias.io.progress import SilentProgress
 from kgbias.methods import choice
 from kgbias.methods.choice.ask import order_questions
@@ -262,7 +270,7 @@ def test_choices_are_exhibits(study: kgbias.Study) -> None:
     data = RunData(run.stored)
     shares, *statements = exhibits_of_choices(data, "peoples", "01")
     rows = {row[0]: row for row in shown_rows(shares.table)}
-    (edges,) = (run.stored.choices(c.id) for c in run.stored.choice_runs())
+    (edges,) = (run.stored.find_all(ChosenEdge, asking=c) for c in run.stored.find_all(ChoiceRun))
     for group in run.stored.groups:
         own = [e for e in edges if e.group_id == group.id]
         chosen, answered = sum(e.chosen for e in own), sum(e.answered for e in own)
@@ -294,12 +302,14 @@ def test_a_run_is_asked_about(study: kgbias.Study) -> None:
     assert {k: (r.share, r.lift, r.answered) for k, r in stored.items()} == {
         k: (r["share"], r["lift"], r["answered"]) for k, r in rows.items()
     }
-    (choosing,) = run.stored.choice_runs()
+    (choosing,) = run.stored.find_all(ChoiceRun)
     assert choosing == found.choosing
     json.dumps(found.as_dict(), allow_nan=False)
     assert "own group chosen 1" in str(found)
     # Each answer is found by its key, and the same call asks nothing again.
-    keys = {k for e in run.stored.choices(choosing.id) for k in (*e.answers, *e.others)}
+    keys = {
+        k for e in run.stored.find_all(ChosenEdge, asking=choosing) for k in (*e.answers, *e.others)
+    }
     assert len(keys) == 24 == len(run.stored.store.answers(sorted(keys)))
     again = choice.choose(run, model, samples=6)
     assert (again.asked_count, again.cached_count) == (0, 24) and again.categories[

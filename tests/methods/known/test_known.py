@@ -364,8 +364,8 @@ def believed(db: str) -> None:
             )
             for (group, n), lift in of.items()
         ]
-        run.save_beliefs(believing, edges)
-        run.save_belief_run(believing)
+        run.put(BelievedEdge, edges, asking=believing)
+        run.put(BeliefRun, [believing])
 
 
 def test_what_is_believed_of_the_recorded(files: tuple[str, Path]) -> None:

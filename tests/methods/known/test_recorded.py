@@ -134,7 +134,7 @@ def test_the_report_says_that_what_was_found_is_older(files: tuple[str, Path]) -
     with kgbias.open(db) as study:
         run = study.run("said")
         known.match_stereotypes(run, table)
-        held, asked = run.stored.stereotype_matches(), run.stored.belief_runs()
+        held, asked = run.stored.stereotype_matches(), run.stored.find_all(BeliefRun)
         now = select_statements(run.stored)
 
         def note(counted: Any, believings: Sequence[BeliefRun]) -> str:

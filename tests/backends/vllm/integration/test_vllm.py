@@ -15,6 +15,7 @@ import pytest
 
 import kgbias
 from kgbias.errors import ModelError
+from kgbias.graph.types import ProbeRun
 from kgbias.models import open_model, open_scorer
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
@@ -117,7 +118,7 @@ def test_said_and_believed_meet_in_one_model(tmp_path: Path) -> None:
         assert study.crawl(SPEC, **asked).crawl_result.asked_count == 0
         run.probe(SPEC)
         run.probe(SAME)
-        assert [p.model for p in run.stored.probe_runs()] == [record.model] * 2
+        assert [p.model for p in run.stored.find_all(ProbeRun)] == [record.model] * 2
 
 
 def test_killed_and_continued(tmp_path: Path) -> None:

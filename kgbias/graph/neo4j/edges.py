@@ -1,0 +1,152 @@
+"""The records that are edges (`kgbias.graph.edge_records`), and how models were asked for them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from kgbias.graph import graph_tables, shape
+from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS, AskingRecord, EdgeRecord
+from kgbias.graph.neo4j.session import (
+    MATCH_SPEC,
+    MODEL_COLUMNS,
+    Neo4jSession,
+    Statement,
+    edge_statements,
+    read_model,
+)
+from kgbias.graph.record import Record, build_record
+from kgbias.graph.types import ProbeRun
+
+# MERGE, or `old.run = run.name`, would scan the index of all edges of the run for each row.
+# Each pair of ends comes once for each value of the keys.
+_WRITE_EDGES = """
+MATCH (run:Run {{uid: $run}})
+OPTIONAL MATCH (m:Model {{uid: $model}})
+UNWIND $rows AS row
+MATCH (a:{start} {{{start_key}: row[0]}}), (b:{end} {{{end_key}: row[1]}})
+OPTIONAL MATCH (a)-[old:{type}]->(b)
+WHERE toString(old.run) = run.name{same}
+FOREACH (_ IN CASE WHEN old IS NULL THEN [] ELSE [1] END | SET old += row[2])
+FOREACH (_ IN CASE WHEN old IS NULL THEN [1] ELSE [] END |
+    CREATE (a)-[e:{type}]->(b) SET e = row[2]{model})"""
+_READ_ASKINGS = """
+MATCH (:Run {{uid: $run}})-[p:{type}]->(m:Model)
+{spec}
+RETURN {model}, properties(p) AS p
+ORDER BY spec, p.uid"""
+
+
+class Neo4jEdges(Neo4jSession):
+    """See `kgbias.graph.store.Store`."""
+
+    def put(
+        self,
+        run_id: str,
+        kind: type[Record],
+        records: Sequence[Record],
+        *,
+        asking: ProbeRun | None = None,
+        replacing: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        record_class: type = kind
+        if (asking_kind := ASKING_RECORDS.get(record_class)) is not None:
+            self._write_askings(asking_kind, run_id, records)
+            return
+        edge = EDGE_RECORDS[record_class]
+        if asking:
+            self.keep_models([asking.model])
+        if "Statement" in (edge.start, edge.end):
+            self._add_statements(records)
+        name = "" if edge.starts_at_run else self.run_name(run_id)
+        table = graph_tables.record_edges(edge, run_id, name, records, asking)
+        removals = _removals(edge, run_id, asking.id if asking else None, replacing)
+        if edge.starts_at_run:
+            self.write(*removals, *edge_statements(table))
+            return
+        if removals:
+            self.write(*removals)
+        # By the ends and keys: of two that are the same edge, the later counts.
+        rows = {
+            (a, b, *(values.get(key) for key in edge.keys)): [a, b, values]
+            for a, b, values in table[3]
+        }
+        model_id = asking.model.id if asking else None
+        self.write_rows(_write_query(edge), list(rows.values()), run=run_id, model=model_id)
+
+    def find_all(
+        self, run_id: str, kind: type[Record], *, asking: ProbeRun | None = None, **ids: str
+    ) -> list[Record]:
+        record_class: type = kind
+        if (asking_kind := ASKING_RECORDS.get(record_class)) is not None:
+            rows = self.read(
+                _READ_ASKINGS.format(type=asking_kind.type, spec=MATCH_SPEC, model=MODEL_COLUMNS),
+                run=run_id,
+            )
+            return [build_record(kind, {**row["p"], "model": read_model(row)}) for row in rows]
+        asking_id = asking.id if asking else None
+        query = _read_query(EDGE_RECORDS[record_class], asking_id, ids)
+        return self.records(kind, query, run=run_id, asking=asking_id, **ids)
+
+    def _write_askings(self, asking: AskingRecord, run_id: str, records: Sequence[Any]) -> None:
+        self.keep_models(record.model for record in records)
+        self.write(*edge_statements(graph_tables.asking_edges(asking.type, run_id, records)))
+
+
+def _write_query(edge: EdgeRecord) -> str:
+    asking = (edge.asking.property,) if edge.asking else ()
+    return _WRITE_EDGES.format(
+        start=edge.start,
+        start_key=shape.get_node(edge.start).key,
+        end=edge.end,
+        end_key=shape.get_node(edge.end).key,
+        type=edge.type,
+        # A known model keeps the name that it has.
+        model=", e.model = m.name" if edge.asking else "",
+        same="".join(f" AND old.{name} = row[2].{name}" for name in (*asking, *edge.keys)),
+    )
+
+
+def _match_edges(edge: EdgeRecord, start: str, end: str) -> str:
+    """The edges of a run as `e`, between these patterns."""
+    if edge.starts_at_run:
+        return f"MATCH (:Run {{uid: $run}})-[e:{edge.type}]->{end}"
+    return f"MATCH (run:Run {{uid: $run}}) MATCH {start}-[e:{edge.type} {{run: run.name}}]->{end}"
+
+
+def _removals(
+    edge: EdgeRecord,
+    run_id: str,
+    asking_id: str | None,
+    replacing: Mapping[str, Collection[str]] | None,
+) -> list[Statement]:
+    """The writes that remove what is replaced."""
+    match = _match_edges(edge, "()", "()")
+    conditions = [f"e.{name} IN ${name}" for name in replacing or ()]
+    if not conditions and not edge.whole:
+        return []
+    if edge.asking:
+        conditions.append(f"e.{edge.asking.property} = $asking")
+    where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
+    values = {name: sorted(wanted) for name, wanted in (replacing or {}).items()}
+    return [(f"{match}{where} DELETE e", {"run": run_id, "asking": asking_id, **values})]
+
+
+def _read_query(edge: EdgeRecord, asking_id: str | None, ids: Collection[str]) -> str:
+    nodes, columns = [], []
+    for variable, label, field in (
+        ("a", edge.start, edge.ids[0]),
+        ("b", edge.end, edge.ids[1]),
+    ):
+        key = shape.get_node(label).key
+        wanted = f" {{{key}: ${field}}}" if field in ids else ""
+        nodes.append(f"({variable}:{label}{wanted})")
+        if field:
+            columns.append(f"{variable}.{key} AS {field}")
+        if label == "Statement":
+            columns.append(f"{variable}.predicate_uid AS predicate_id")
+            columns.append(f"{variable}.object_uid AS object_id")
+    where = f" WHERE e.{edge.asking.property} = $asking" if edge.asking and asking_id else ""
+    order = (name if name in edge.ids else f"e.{name}" for name in edge.read_order)
+    return (
+        f"{_match_edges(edge, *nodes)}{where} "
+        f"RETURN {', '.join(columns)}, properties(e) AS e ORDER BY {', '.join(order)}"
+    )

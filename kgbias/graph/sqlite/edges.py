@@ -1,0 +1,126 @@
+"""The records that are edges (`kgbias.graph.edge_records`), and how models were asked for them."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS, AskingRecord, EdgeRecord
+from kgbias.graph.record import Record
+from kgbias.graph.sqlite.database import Database
+from kgbias.graph.types import ChosenEdge, ProbeRun
+from kgbias.models.base import ModelInfo
+
+
+class SQLiteEdges(Database):
+    """See `kgbias.graph.store.Store`."""
+
+    def put(
+        self,
+        run_id: str,
+        kind: type[Record],
+        records: Sequence[Record],
+        *,
+        asking: ProbeRun | None = None,
+        replacing: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        record_class: type = kind
+        with self._transaction():
+            if (asking_kind := ASKING_RECORDS.get(record_class)) is not None:
+                for record in records:
+                    self._write_asking(asking_kind, run_id, record)
+                return
+            edge = EDGE_RECORDS[record_class]
+            scope = {"run_id": run_id}
+            if edge.asking and asking:
+                unfinished = {"record": edge.asking.unfinished}
+                self._write_asking(edge.asking, run_id, asking, "INSERT OR IGNORE", **unfinished)
+                scope[edge.asking.column] = asking.id
+            self._remove_edges(edge, scope, replacing)
+            if "Statement" in (edge.start, edge.end):
+                self._add_statements(records)
+            self._write_records(edge.table, records, **scope)
+            if record_class is ChosenEdge:
+                self._index_choice_answers(scope, records)
+
+    def find_all(
+        self, run_id: str, kind: type[Record], *, asking: ProbeRun | None = None, **ids: str
+    ) -> list[Record]:
+        record_class: type = kind
+        if (asking_kind := ASKING_RECORDS.get(record_class)) is not None:
+            return self._read_askings(asking_kind, run_id, kind)
+        edge = EDGE_RECORDS[record_class]
+        wanted = {"run_id": run_id, **ids}
+        if edge.asking and asking:
+            wanted[edge.asking.column] = asking.id
+        statement_columns, joined = "", ""
+        if "Statement" in (edge.start, edge.end):
+            statement_columns = "predicate_id, object_id, "
+            joined = "JOIN statement ON statement.id = statement_id "
+        conditions = " AND ".join(f"{edge.table}.{column} = ?" for column in wanted)
+        return self._records(
+            kind,
+            f"SELECT {statement_columns}{edge.table}.* FROM {edge.table} {joined}"
+            f"WHERE {conditions} ORDER BY {', '.join(edge.read_order)}",
+            tuple(wanted.values()),
+        )
+
+    def _remove_edges(
+        self,
+        edge: EdgeRecord,
+        scope: Mapping[str, str],
+        replacing: Mapping[str, Collection[str]] | None,
+    ) -> None:
+        """Remove what is replaced: all of a kind that is replaced as a whole, or those with one of
+        the values of a property."""
+        condition = " AND ".join(f"{column} = ?" for column in scope)
+        if edge.whole:
+            self._db.execute(f"DELETE FROM {edge.table} WHERE {condition}", tuple(scope.values()))
+        for name, values in (replacing or {}).items():
+            self._db.executemany(
+                f"DELETE FROM {edge.table} WHERE {condition} AND {name} = ?",
+                [(*scope.values(), value) for value in values],
+            )
+
+    def _index_choice_answers(self, scope: Mapping[str, str], edges: Sequence[Any]) -> None:
+        """Note which answers a choosing rests on: they stay as long as it does."""
+        run_and_choosing = tuple(scope.values())
+        self._db.execute(
+            "DELETE FROM choice_answer WHERE run_id = ? AND choosing_id = ?", run_and_choosing
+        )
+        self._db.executemany(
+            "INSERT OR IGNORE INTO choice_answer VALUES (?, ?, ?)",
+            ((*run_and_choosing, key) for e in edges for key in (*e.answers, *e.others)),
+        )
+
+    def _write_asking(
+        self,
+        asking: AskingRecord,
+        run_id: str,
+        record: Any,
+        verb: str = "INSERT OR REPLACE",
+        /,
+        **given_values: Any,
+    ) -> None:
+        self._add_model(record.model)
+        self._write_records(
+            asking.table,
+            [record],
+            verb,
+            run_id=run_id,
+            model_id=record.model.id,
+            **given_values,
+        )
+
+    def _read_askings(self, asking: AskingRecord, run_id: str, kind: type[Record]) -> list[Record]:
+        """The finished ones, by the model's name."""
+        rows = self._rows(
+            f"SELECT name, revision, display_name, settings, record FROM {asking.table} "
+            "JOIN model ON model.id = model_id WHERE run_id = ? AND record IS NOT ? "
+            f"ORDER BY name, {asking.table}.id",
+            (run_id, asking.unfinished),
+        )
+        return [
+            self._record(
+                kind, row | {"model": ModelInfo(row["name"], row["revision"], row["display_name"])}
+            )
+            for row in rows
+        ]
