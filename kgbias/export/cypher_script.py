@@ -8,10 +8,16 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.export.content import ExportContent
-from kgbias.export.graph_passes import generation_row, iter_reviewed
+from kgbias.export.graph_passes import iter_reviewed
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision, decision_row
-from kgbias.graph.graph_tables import property_values
+from kgbias.graph.graph_tables import (
+    generation_node,
+    property_values,
+    seed_edges,
+    triple_node,
+    yielded_edge,
+)
 from kgbias.graph.labels import Label
 from kgbias.graph.shape import DERIVED_MEASURES, TONES
 from kgbias.graph.types import (
@@ -80,13 +86,13 @@ def _run_statements(run: Run) -> str:
         f"SET {_set_properties('r', property_values('Run', run))} "
         "MERGE (r)-[:OF]->(m);\n"
     ]
-    for place, group in enumerate(run.groups):
+    for group, (_, uid, values) in zip(run.groups, seed_edges(run)[3], strict=True):
         lines.append(
             f"MATCH (r:Run {{uid: {cypher_literal(run.id)}}}) "
-            f"MERGE (g:SocialGroup {{uid: {cypher_literal(group.id)}}}) "
+            f"MERGE (g:SocialGroup {{uid: {cypher_literal(uid)}}}) "
             f"ON CREATE SET g.name = {cypher_literal(group.name)} "
-            f"MERGE (r)-[s:SEEDED {{position: {place}}}]->(g) "
-            f"SET s.category = {cypher_literal(group.category)};\n"
+            f"MERGE (r)-[s:SEEDED {{position: {values['position']}}}]->(g) "
+            f"SET s.category = {cypher_literal(values['category'])};\n"
         )
     return "".join(lines)
 
@@ -107,12 +113,13 @@ def _triple_statements(run: Run, triples: Iterable[TripleView]) -> Iterator[str]
 
 
 def _triple_row(triple: TripleView) -> str:
+    node = triple_node(triple)
     row = {
-        "uid": triple.id,
-        "text": f"{triple.group} {triple.predicate} {triple.object}",
+        "uid": node["uid"],
+        "text": node["text"],
         "arm": triple.arm,
         "count": triple.count,
-        "group_uid": triple.group_id,
+        "group_uid": node["group_uid"],
         "group": triple.group,
         "predicate_uid": node_id("predicate", triple.predicate),
         "predicate": triple.predicate,
@@ -123,20 +130,14 @@ def _triple_row(triple: TripleView) -> str:
 
 
 def _merge_statement(run: Run, tone: str) -> str:
-    ends = (
-        ("g", "SocialGroup", "group", "name"),
-        ("p", "Predicate", "predicate", "text"),
-        ("o", "Object", "object", "text"),
-    )
     merge_nodes = " ".join(
-        f"MERGE ({variable}:{label} {{uid: row.{name}_uid}}) "
-        f"ON CREATE SET {variable}.{key} = row.{name}, {variable}.name = row.{name}"
-        for variable, label, name, key in ends
+        shape.merge_text(p.variable, p.label, f"row.{p.field}_uid", f"row.{p.field}")
+        for p in shape.TRIPLE_PARTS
     )
     return (
         f"{merge_nodes} MERGE (t:Triple {{uid: row.uid}}) "
         "ON CREATE SET t.group_uid = row.group_uid, t.text = row.text, t.name = row.text "
-        "MERGE (t)-[:SUBJECT]->(g) MERGE (t)-[:PREDICATE]->(p) MERGE (t)-[:OBJECT]->(o) "
+        f"{shape.write_triple_edges('MERGE')} "
         + " ".join(
             f"MERGE (g)-[{variable}:{kind} {{run: {cypher_literal(run.name)}, triple: row.uid, "
             f"arm: row.arm}}]->(o) SET {variable}.predicate = row.predicate, "
@@ -153,14 +154,13 @@ def _generation_statements(run: Run, generation: Generation) -> str:
     node = f"(n:Generation {{uid: {cypher_literal(generation.id)}}})"
     lines = [
         f"MATCH (r:Run {{uid: {cypher_literal(run.id)}}}) MERGE {node} "
-        f"SET {_set_properties('n', generation_row(generation))} MERGE (n)-[:IN]->(r);\n"
+        f"SET {_set_properties('n', generation_node(generation))} MERGE (n)-[:IN]->(r);\n"
     ]
     if (triple := generation.triple) is not None:
+        _, triple_id, values = yielded_edge(generation, generation.id, triple.id)
         lines.append(
-            f"MATCH {node}, (t:Triple {{uid: {cypher_literal(triple.id)}}}) MERGE "
-            f"(n)-[y:YIELDED]->(t) "
-            f"SET y.count = {generation.count}, y.predicate = {cypher_literal(triple.predicate)}, "
-            f"y.object = {cypher_literal(triple.object)};\n"
+            f"MATCH {node}, (t:Triple {{uid: {cypher_literal(triple_id)}}}) MERGE "
+            f"(n)-[y:YIELDED]->(t) SET {_set_properties('y', values)};\n"
         )
     return "".join(lines)
 

@@ -8,11 +8,22 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from kgbias.export.content import ExportContent
-from kgbias.graph import shape
 from kgbias.graph.decisions import Decision, decision_row, latest_decisions
 from kgbias.graph.edge_records import edges_by_asking
-from kgbias.graph.graph_tables import AskedEdges, EdgeRow, PropertyValues, property_values
-from kgbias.graph.shape import DERIVED_MEASURES, TONES
+from kgbias.graph.graph_tables import (
+    AskedEdges,
+    EdgeRow,
+    PropertyValues,
+    generation_node,
+    property_values,
+    score_values,
+    shown_edges,
+    stereotype_edge,
+    text_node,
+    triple_node,
+    yielded_edge,
+)
+from kgbias.graph.shape import TONES
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     BeliefRun,
@@ -24,10 +35,6 @@ from kgbias.graph.types import (
     node_id,
 )
 from kgbias.io.progress import Progress
-
-_GENERATION_FIELDS = [
-    p.name for p in shape.get_node("Generation").properties if p.name not in ("uid", "group_uid")
-]
 
 
 def iter_reviewed(
@@ -46,12 +53,6 @@ def iter_reviewed(
 def count_verdicts(decisions: Sequence[Decision]) -> dict[str, int]:
     """The number of answers that each verdict is in effect for."""
     return dict(sorted(Counter(d.verdict for d in latest_decisions(decisions).values()).items()))
-
-
-def generation_row(g: Generation) -> dict[str, object]:
-    """A generation as the properties of its node."""
-    own: dict[str, object] = {"uid": g.id, "group_uid": g.group_id}
-    return own | {name: getattr(g, name) for name in _GENERATION_FIELDS}
 
 
 Item = TypeVar("Item")
@@ -188,12 +189,12 @@ class ExportPasses:
             _with_progress(self._iter_statements(), "statements", expected_count, self._progress),
             {
                 "Predicate": lambda s: _text_node(
-                    s.predicate_id, s.triple.predicate, s.is_new_predicate
+                    "Predicate", s.predicate_id, s.triple.predicate, s.is_new_predicate
                 ),
                 "Object": lambda s: _text_node(
-                    s.object_id, s.triple.object, s.is_new_object, self.placements
+                    "Object", s.object_id, s.triple.object, s.is_new_object, self.placements
                 ),
-                "Triple": _triple_node,
+                "Triple": lambda s: (triple_node(s.triple),) if s.is_new else (),
             },
             {
                 ("SUBJECT", "Triple", "SocialGroup"): lambda s: _edge_to(s, s.triple.group_id),
@@ -241,28 +242,14 @@ class ExportPasses:
             (
                 item.triple.id,
                 self.metrics[measure].id,
-                {
-                    "value": score.value,
-                    "label": score.label,
-                    "names": (names := sorted(score.details)),
-                    "parts": [score.details[name] for name in names],
-                },
+                score_values(score),
             )
             for measure, score in item.triple.scores.items()
             if item.is_new
         ]
 
     def _stereotype_edges(self, item: StatementItem) -> Sequence[EdgeRow]:
-        triple = item.triple
-        values = {
-            "run": self.run.name,
-            "predicate": triple.predicate,
-            "count": triple.count,
-            "triple": triple.id,
-            "arm": triple.arm,
-            **{m: triple.scores[m].value if m in triple.scores else None for m in DERIVED_MEASURES},
-        }
-        return ((triple.group_id, item.object_id, values),)
+        return (stereotype_edge(self.run.name, item.triple, item.object_id),)
 
     def _tone_edges(self, tone: str, item: StatementItem) -> Sequence[EdgeRow]:
         score = item.triple.scores.get("regard")
@@ -302,7 +289,7 @@ class ExportPasses:
             id = None if generation.triple is None else generation.triple.id
             if id is not None and _short_id(id) not in kept_ids:
                 continue
-            row = generation_row(generation)
+            row = generation_node(generation)
             uid = str(row["uid"])
             if generation.answer_key:
                 self.answer_keys.add(generation.answer_key)
@@ -311,12 +298,8 @@ class ExportPasses:
             yield GenerationItem(generation, row, id, decisions.get(uid, []))
 
     def _example_edges(self, item: GenerationItem) -> list[EdgeRow]:
-        numbered_examples = enumerate(item.generation.shown)
-        return [
-            (item.row["uid"], id, {"position": n})
-            for n, id in numbered_examples
-            if self.has_triple(id)
-        ]
+        edges = shown_edges(item.generation, item.row["uid"])
+        return [edge for edge in edges if self.has_triple(edge[1])]
 
 
 def _with_progress(
@@ -335,20 +318,16 @@ def _with_progress(
 
 
 def _text_node(
-    id: str, text: str, new: bool, placements: Mapping[str, PropertyValues] | None = None
+    label: str,
+    id: str,
+    text: str,
+    new: bool,
+    placements: Mapping[str, PropertyValues] | None = None,
 ) -> Sequence[PropertyValues]:
     """The node of a predicate or object."""
     if not new:
         return ()
-    return ({"uid": id, "text": text, "name": text, **(placements or {}).get(id, {})},)
-
-
-def _triple_node(item: StatementItem) -> Sequence[PropertyValues]:
-    if not item.is_new:
-        return ()
-    triple = item.triple
-    name = f"{triple.group} {triple.predicate} {triple.object}"
-    return ({"uid": triple.id, "group_uid": triple.group_id, "text": name, "name": name},)
+    return (text_node(label, id, text) | (placements or {}).get(id, {}),)
 
 
 def _edge_to(item: StatementItem, id: str) -> Sequence[EdgeRow]:
@@ -357,14 +336,9 @@ def _edge_to(item: StatementItem, id: str) -> Sequence[EdgeRow]:
 
 
 def _yielded_edge(item: GenerationItem) -> Sequence[EdgeRow]:
-    if (triple := item.generation.triple) is None or item.triple_id is None:
+    if item.triple_id is None:
         return ()
-    values = {
-        "count": item.generation.count,
-        "predicate": triple.predicate,
-        "object": triple.object,
-    }
-    return ((item.row["uid"], item.triple_id, values),)
+    return (yielded_edge(item.generation, item.row["uid"], item.triple_id),)
 
 
 def _short_id(id: str) -> bytes:

@@ -81,11 +81,7 @@ class GraphRows(ExportPasses):
             [(group.id, group.category, {}) for group in run.groups],
         )
         yield "OF", "Run", "Model", [(run.id, run.model.id, {})]
-        seeds = [
-            (run.id, group.id, {"position": n, "category": group.category})
-            for n, group in enumerate(run.groups)
-        ]
-        yield "SEEDED", "Run", "SocialGroup", seeds
+        yield graph_tables.seed_edges(run.record)
         metric_edges = [(run.id, m.id, {"measure": m.measure}) for m in self.metrics.values()]
         yield "MEASURED_BY", "Run", "Metric", metric_edges
         for edge in plain_edges():
@@ -144,12 +140,12 @@ class GraphRows(ExportPasses):
         }
         for id, text in texts.items():
             if id not in edges_by_statement:
-                yield {"uid": id, "text": text, "name": text}
+                yield graph_tables.text_node("Statement", id, text)
         for uid, edge in edges_by_statement.items():
             predicate, object = edge.predicate_id, edge.object_id
             text = f"{self.texts['predicate'][predicate]} {self.texts['object'][object]}"
             ends = {"predicate_uid": predicate, "object_uid": object}
-            yield {"uid": uid, "text": text, "name": text, **ends}
+            yield graph_tables.text_node("Statement", uid, text) | ends
 
     def _answer_nodes(self) -> Iterator[PropertyValues]:
         choice_edges = (e for e in self.iter_probe_edges() if isinstance(e, ChosenEdge))

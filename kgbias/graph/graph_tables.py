@@ -6,27 +6,34 @@ labels, each with the keys of its ends and its properties.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from itertools import chain
 from operator import attrgetter
 from typing import Any, NamedTuple
 
 from kgbias.graph import shape
+from kgbias.graph.decisions import Decision
 from kgbias.graph.edge_records import EdgeRecord, edges_by_asking
 from kgbias.graph.integrity import Corpus, passage_uid
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import Profile
-from kgbias.graph.record import to_properties
+from kgbias.graph.record import property_getters, to_properties
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.graph.types import (
     AssociationNode,
     Attribution,
     FlagTable,
+    Generation,
     GroupName,
     NearDuplicate,
     NodePlace,
     ProbeRun,
+    Run,
+    Score,
     TopicModel,
+    Triple,
+    TripleView,
     node_id,
     topic_model_id,
 )
@@ -52,10 +59,102 @@ KIND_BY_LABEL = {label: kind for kind, label in LABEL_BY_KIND.items()}
 def property_values(name: str, record: object, /, **extra_values: Any) -> dict[str, Any]:
     """The properties that a node or edge of this label or type takes from a record, and those given
     `extra_values` it."""
-    available = to_properties(record) | extra_values
+    kind: type = type(record)
+    values = {}
+    for property_name, get in _property_getters(name, kind):
+        if property_name in extra_values:
+            values[property_name] = extra_values[property_name]
+        elif get is not None:
+            values[property_name] = get(record)
+    return values
+
+
+@cache
+def _property_getters(name: str, kind: type) -> tuple[tuple[str, Callable[[Any], Any] | None], ...]:
+    """The properties of a label or type, each with the function that gives it for a record."""
     # Types of edges are in capitals, labels are not.
     element = shape.get_edge(name) if name.isupper() else shape.get_node(name)
-    return {p.name: available[p.name] for p in element.properties if p.name in available}
+    getters = property_getters(kind)
+    return tuple((p.name, getters.get(p.name)) for p in element.properties)
+
+
+def text_node(label: str, id: str, text: str) -> dict[str, Any]:
+    """A node that is a text: a group, predicate, object or statement."""
+    return {"uid": id, shape.get_node(label).title: text, "name": text}
+
+
+def triple_node(triple: TripleView) -> dict[str, Any]:
+    text = f"{triple.group} {triple.predicate} {triple.object}"
+    return {"uid": triple.id, "group_uid": triple.group_id, "text": text, "name": text}
+
+
+def generation_node(generation: Generation) -> dict[str, Any]:
+    return property_values("Generation", generation, uid=generation.id)
+
+
+def said_words(triple: Triple) -> dict[str, Any]:
+    """The words in which a generation said a triple."""
+    return {"predicate": storable(triple.predicate), "object": storable(triple.object)}
+
+
+def yielded_edge(generation: Generation, uid: str, triple_id: str) -> EdgeRow:
+    """The edge to the triple that a generation said."""
+    assert generation.triple is not None
+    return uid, triple_id, {"count": generation.count, **said_words(generation.triple)}
+
+
+def shown_edges(generation: Generation, uid: str) -> list[EdgeRow]:
+    """The edges to the examples in the prompt of a generation."""
+    return [(uid, id, {"position": n}) for n, id in enumerate(generation.shown)]
+
+
+def generation_edges(run_id: str, generations: Sequence[Generation]) -> Iterator[EdgeTable]:
+    uids = [g.id for g in generations]
+    yield "IN", "Generation", "Run", [(uid, run_id, {}) for uid in uids]
+    numbered = list(zip(generations, uids, strict=True))
+    yielded = [yielded_edge(g, uid, g.triple.id) for g, uid in numbered if g.triple is not None]
+    yield "YIELDED", "Generation", "Triple", yielded
+    shown = [edge for g, uid in numbered for edge in shown_edges(g, uid)]
+    yield "SHOWN", "Generation", "Triple", shown
+
+
+def decision_edges(run_id: str, decisions: Iterable[Decision]) -> Iterator[EdgeTable]:
+    ids = [(d.id, d.generation_id) for d in decisions]
+    yield "REVIEWED", "Run", "Decision", [(run_id, id, {}) for id, _ in ids]
+    yield "DECIDES", "Decision", "Generation", [(id, generation, {}) for id, generation in ids]
+
+
+def score_values(score: Score) -> dict[str, Any]:
+    """The properties of the edge from a triple to a metric."""
+    names = sorted(score.details)
+    # A list in Neo4j holds one type: an integer among floats would be refused.
+    parts = [float(score.details[name]) for name in names]
+    return {"value": score.value, "label": score.label, "names": names, "parts": parts}
+
+
+def seed_edges(run: Run) -> EdgeTable:
+    """The edges from a run to its seeds, in their order."""
+    rows = [
+        (run.id, group.id, {"position": n, "category": group.category})
+        for n, group in enumerate(run.groups)
+    ]
+    return "SEEDED", "Run", "SocialGroup", rows
+
+
+def stereotype_edge(run: str, triple: TripleView, object_id: str) -> EdgeRow:
+    """The edge that a triple is, in the graph that people look at."""
+    measured = {
+        m: triple.scores[m].value if m in triple.scores else None for m in shape.DERIVED_MEASURES
+    }
+    values = {
+        "run": run,
+        "predicate": triple.predicate,
+        "count": triple.count,
+        **measured,
+        "triple": triple.id,
+        "arm": triple.arm,
+    }
+    return triple.group_id, object_id, values
 
 
 def model_nodes(model_infos: Iterable[ModelInfo]) -> NodeTable:
@@ -63,7 +162,9 @@ def model_nodes(model_infos: Iterable[ModelInfo]) -> NodeTable:
 
 
 def group_nodes(names: Iterable[str]) -> NodeTable:
-    return "SocialGroup", [{"uid": node_id("group", n), "name": storable(n)} for n in names]
+    return "SocialGroup", [
+        text_node("SocialGroup", node_id("group", n), storable(n)) for n in names
+    ]
 
 
 def record_edges(

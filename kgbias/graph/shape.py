@@ -606,6 +606,27 @@ EDGES = (
 )
 
 
+@dataclass(frozen=True, slots=True)
+class TriplePart:
+    """One of the three nodes of a triple: the field of `Triple`, the label, and the edge to it."""
+
+    field: str
+    label: str
+    edge: str
+
+    @property
+    def variable(self) -> str:
+        """What it is called in Cypher."""
+        return self.field[0]
+
+
+TRIPLE_PARTS = (
+    TriplePart("group", "SocialGroup", "SUBJECT"),
+    TriplePart("predicate", "Predicate", "PREDICATE"),
+    TriplePart("object", "Object", "OBJECT"),
+)
+
+
 @cache
 def get_node(label: str) -> Node:
     """The node of this label."""
@@ -652,6 +673,20 @@ def constraint_query(node: Node) -> str:
         f"CREATE CONSTRAINT {constraint_name(node)} IF NOT EXISTS "
         f"FOR (n:{node.label}) REQUIRE n.{node.key} IS UNIQUE"
     )
+
+
+def merge_text(variable: str, label: str, uid: str, text: str) -> str:
+    """The Cypher that makes a node that is a text, with the words that it had first."""
+    title = get_node(label).title
+    return (
+        f"MERGE ({variable}:{label} {{uid: {uid}}}) "
+        f"ON CREATE SET {variable}.{title} = {text}, {variable}.name = {text}"
+    )
+
+
+def write_triple_edges(verb: str) -> str:
+    """The Cypher that makes the edges from a triple `t` to its nodes, by MERGE or CREATE."""
+    return " ".join(f"{verb} (t)-[:{p.edge}]->({p.variable})" for p in TRIPLE_PARTS)
 
 
 def describe_shape() -> str:

@@ -20,7 +20,7 @@ from itertools import chain, islice
 from queue import SimpleQueue
 
 from kgbias.errors import StoreError
-from kgbias.graph import graph_tables
+from kgbias.graph import graph_tables, shape
 from kgbias.graph.decisions import Decision, apply_decisions, latest_decisions
 from kgbias.graph.integrity import Corpus, Passage, Relation
 from kgbias.graph.neo4j.loading import (
@@ -36,12 +36,13 @@ from kgbias.graph.neo4j.session import (
     BATCH_ROWS,
     IncompleteWrite,
     Row,
+    Statement,
     edge_statements,
     flatten_row,
     node_statements,
 )
 from kgbias.graph.profiles import Profile, ProfilePart
-from kgbias.graph.record import build_record, to_properties
+from kgbias.graph.record import build_record
 from kgbias.graph.row_types import (
     DrawRow,
     ExampleRow,
@@ -50,24 +51,23 @@ from kgbias.graph.row_types import (
     YieldRow,
     triple_sort_key,
 )
-from kgbias.graph.types import Generation, Score, Triple, TripleView, storable
+from kgbias.graph.types import Generation, Score, Triple, TripleView
 
 # One statement for each kind of node, then the edges: MERGE on a node with a uniqueness constraint
 # locks only that node, and edges are merged between bound nodes.
-_NODES = """
-UNWIND $rows AS row
-MERGE (n:{label} {{uid: row.uid}}) ON CREATE SET n.{key} = row.text, n.name = row.text"""
+_NODES = {
+    part.label: f"UNWIND $rows AS row {shape.merge_text('n', part.label, 'row.uid', 'row.text')}"
+    for part in shape.TRIPLE_PARTS
+}
 
-_TRIPLES = """
+_TRIPLES = f"""
 UNWIND $rows AS row
-MATCH (g:SocialGroup {uid: row.group_uid}), (p:Predicate {uid: row.predicate_uid}),
-      (o:Object {uid: row.object_uid})
-MERGE (t:Triple {uid: row.uid})
+MATCH (g:SocialGroup {{uid: row.group_uid}}), (p:Predicate {{uid: row.predicate_uid}}),
+      (o:Object {{uid: row.object_uid}})
+MERGE (t:Triple {{uid: row.uid}})
 ON CREATE SET t.group_uid = row.group_uid, t.text = g.name + ' ' + p.text + ' ' + o.text,
     t.name = g.name + ' ' + p.text + ' ' + o.text
-MERGE (t)-[:SUBJECT]->(g)
-MERGE (t)-[:PREDICATE]->(p)
-MERGE (t)-[:OBJECT]->(o)"""
+{shape.write_triple_edges("MERGE")}"""
 
 _STATES = """
 UNWIND $rows AS row
@@ -75,52 +75,13 @@ MATCH (s:Statement {uid: row.statement_uid})
 MATCH (t:Triple {uid: row.uid})
 MERGE (t)-[:STATES]->(s)"""
 
-_GENERATIONS = """
-MATCH (run:Run {uid: $run})
-UNWIND $rows AS row
-MERGE (n:Generation {uid: row.uid}) SET n = row.properties
-MERGE (n)-[:IN]->(run)"""
 
-YIELDED = """
-UNWIND $rows AS row
-MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
-MERGE (n)-[y:YIELDED]->(t)
-SET y.count = n.count, y.predicate = row.predicate, y.object = row.object"""
-
-SHOWN = """
-UNWIND $rows AS row
-MATCH (n:Generation {uid: row.uid}), (t:Triple {uid: row.triple})
-MERGE (n)-[:SHOWN {position: row.position}]->(t)"""
-
-
-def merge_generations(run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
+def merge_generations(run_id: str, batch: Sequence[Generation]) -> list[Statement]:
     """The writes of a batch, nodes before the edges that need them."""
-    generations, yield_rows = [], []
-    for generation in batch:
-        uid = generation.id
-        generations.append({"uid": uid, "properties": to_properties(generation) | {"uid": uid}})
-        if (triple := generation.triple) is not None:
-            yield_rows.append(
-                {
-                    "uid": uid,
-                    "triple": triple.id,
-                    "predicate": storable(triple.predicate),
-                    "object": storable(triple.object),
-                }
-            )
     return [
-        *merge_triples(
-            [generation.triple for generation in batch if generation.triple is not None]
-        ),
-        (_GENERATIONS, {"run": run_id, "rows": generations}),
-        (YIELDED, {"rows": yield_rows}),
-        (SHOWN, {"rows": example_rows(batch)}),
-    ]
-
-
-def example_rows(batch: Sequence[Generation]) -> list[Row]:
-    return [
-        {"uid": g.id, "triple": id, "position": n} for g in batch for n, id in enumerate(g.shown)
+        *merge_triples([g.triple for g in batch if g.triple is not None]),
+        *node_statements(("Generation", map(graph_tables.generation_node, batch))),
+        *chain.from_iterable(map(edge_statements, graph_tables.generation_edges(run_id, batch))),
     ]
 
 
@@ -128,7 +89,7 @@ def merge_triples(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
     texts, rows = triple_rows(triples)
     statements: list[tuple[str, Row]] = [
         (
-            _NODES.format(label=label, key="name" if label == "SocialGroup" else "text"),
+            _NODES[label],
             {"rows": [{"uid": uid, "text": text} for uid, text in nodes.items()]},
         )
         for label, nodes in texts.items()
@@ -230,6 +191,11 @@ _FORGET_YIELDED = """
 UNWIND $uids AS uid
 MATCH (:Generation {uid: uid})-[y:YIELDED]->()
 DELETE y"""
+
+_YIELDED = """
+UNWIND $rows AS row
+MATCH (n:Generation {uid: row[0]}), (t:Triple {uid: row[1]})
+MERGE (n)-[y:YIELDED]->(t) SET y = row[2], y.count = n.count"""
 
 _FORGET_ROUND = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
@@ -423,8 +389,8 @@ class Neo4jCrawls(Neo4jRuns):
             )
             return
         creation = create_generations(run_id, batch)
-        if examples := example_rows(batch):
-            creation.statements.append((SHOWN, {"rows": examples}))
+        *_, examples = graph_tables.generation_edges(run_id, batch)
+        creation.statements.extend(edge_statements(examples))
         if load_state.triples_known and self._try_create(creation):
             return
         with self._lock_lacking(triples, load_state.locks) as triple_creation:
@@ -495,12 +461,7 @@ class Neo4jCrawls(Neo4jRuns):
             d.generation_id: effective[d.generation_id].triple for d in decisions
         }
         rows = [
-            {
-                "uid": id,
-                "triple": triple.id,
-                "predicate": storable(triple.predicate),
-                "object": storable(triple.object),
-            }
+            [id, triple.id, graph_tables.said_words(triple)]
             for id, triple in sorted(triple_by_generation.items())
             if triple is not None
         ]
@@ -510,7 +471,7 @@ class Neo4jCrawls(Neo4jRuns):
                 [triple for triple in triple_by_generation.values() if triple is not None]
             ),
             (_FORGET_YIELDED, {"uids": sorted(triple_by_generation)}),
-            (YIELDED, {"rows": rows}),
+            (_YIELDED, {"rows": rows}),
         )
 
     def keep_triples(self, triples: Iterable[Triple]) -> None:

@@ -65,7 +65,7 @@ MATCH (m:Metric {uid: $metric})
 UNWIND $rows AS row
 MATCH (t:Triple {uid: row.triple})
 MERGE (t)-[s:SCORED]->(m)
-SET s.value = row.value, s.label = row.label, s.names = row.names, s.parts = row.parts"""
+SET s = row.values"""
 
 _FORGET_TOPICS = (
     "MATCH (run:Run {uid: $run}) MATCH ()-[about:ABOUT {run: run.name}]->() DELETE about",
@@ -244,17 +244,7 @@ class Neo4jFindings(Neo4jSession):
     """See `kgbias.graph.store.Store`."""
 
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
-        rows = [
-            {
-                "triple": s.triple_id,
-                "value": s.value,
-                "label": s.label,
-                "names": sorted(s.details),
-                # A list in Neo4j holds one type: an integer among floats would be refused.
-                "parts": [float(s.details[name]) for name in sorted(s.details)],
-            }
-            for s in scores
-        ]
+        rows = [{"triple": s.triple_id, "values": graph_tables.score_values(s)} for s in scores]
         statement = (
             _METRIC,
             {"run": run_id, "metric": metric.id, "properties": to_properties(metric)},

@@ -5,22 +5,21 @@ by its place; ids, which have no spaces, are sent as one text."""
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from kgbias.graph import shape
+from kgbias.graph.graph_tables import said_words
 from kgbias.graph.neo4j.session import Row
+from kgbias.graph.record import property_getters
 from kgbias.graph.types import Generation, Triple, statement_id, storable, triple_id
 
 _OWN_PROPERTIES = ("path", "answer_key", "prompt")  # of each generation; the rest is shared by many
-_SHARED_PROPERTIES = (
-    "group_uid",
-    "arm",
-    "strategy",
-    "iteration",
-    "attempt",
-    "outcome",
-    "reason",
-    "template",
-    "template_hash",
-    "count",
+_SHARED_PROPERTIES = tuple(
+    p.name
+    for p in shape.get_node("Generation").properties
+    if p.name not in ("uid", *_OWN_PROPERTIES)
 )
+_GET_PROPERTY = property_getters(Generation)
+_GET_SHARED = [_GET_PROPERTY[name] for name in _SHARED_PROPERTIES]
+_GET_OWN = [_GET_PROPERTY[name] for name in _OWN_PROPERTIES]
 _PROPERTY_MAP = ", ".join(
     (
         "uid: row[0]",
@@ -52,14 +51,15 @@ UNWIND object[2] AS row
 WITH row, o, groups[row[1]] AS g, predicates[row[2]] AS p
 WITH row, g, p, o, g.name + ' ' + p.text + ' ' + o.text AS text
 CREATE (t:Triple {{uid: row[0], group_uid: g.uid, text: text, name: text}})
-CREATE (t)-[:SUBJECT]->(g)
-CREATE (t)-[:PREDICATE]->(p)
-CREATE (t)-[:OBJECT]->(o)"""
+{edges}"""
 _NEW_OBJECTS = _OBJECTS.format(
+    edges=shape.write_triple_edges("CREATE"),
     found="CREATE (o:Object {uid: object[0], text: object[1], name: object[1]})\n"
-    "WITH groups, predicates, o, object"
+    "WITH groups, predicates, o, object",
 )
-_OLD_OBJECTS = _OBJECTS.format(found="MATCH (o:Object {uid: object[0]})")
+_OLD_OBJECTS = _OBJECTS.format(
+    edges=shape.write_triple_edges("CREATE"), found="MATCH (o:Object {uid: object[0]})"
+)
 
 _STATES = """
 UNWIND $rows AS row
@@ -179,31 +179,13 @@ def create_generations(run_id: str, batch: Sequence[Generation]) -> CreateBatch:
     shared = _KeyPlaces()
     silent_rows, yielding_rows = [], []
     for generation in batch:
-        shared_values = (
-            generation.group_id,
-            storable(generation.arm),
-            storable(generation.strategy),
-            generation.iteration,
-            generation.attempt,
-            storable(generation.outcome),
-            storable(generation.reason),
-            storable(generation.template),
-            storable(generation.template_hash),
-            generation.count,
-        )
-        row = [
-            generation.id,
-            shared[shared_values],
-            storable(generation.path),
-            storable(generation.answer_key),
-            storable(generation.prompt),
-        ]
+        shared_values = tuple(get(generation) for get in _GET_SHARED)
+        own_values = [get(generation) for get in _GET_OWN]
+        row = [generation.id, shared[shared_values], *own_values]
         if (triple := generation.triple) is None:
             silent_rows.append(row)
         else:
-            yielding_rows.append(
-                [*row, triple.id, storable(triple.predicate), storable(triple.object)]
-            )
+            yielding_rows.append([*row, triple.id, *said_words(triple).values()])
     parameters = {"run": run_id, "shared": [list(shared_values) for shared_values in shared]}
     statements: list[tuple[str, Row]] = [
         (query, {"rows": rows, **parameters})

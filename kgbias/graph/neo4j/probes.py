@@ -101,7 +101,7 @@ class Neo4jProbes(Neo4jSession):
         predicates = [(t.predicate_id, storable(t.predicate)) for t in triples]
         objects = [(t.object_id, storable(t.object)) for t in triples]
         for label, texts_by_id in (("Predicate", predicates), ("Object", objects)):
-            rows = [{"uid": uid, "text": text, "name": text} for uid, text in texts_by_id]
+            rows = [graph_tables.text_node(label, uid, text) for uid, text in texts_by_id]
             self.write_each(node_statements((label, rows), keep_existing=True))
         self._add_statements([StatementEdge(t.predicate_id, t.object_id, "") for t in triples])
 
@@ -112,7 +112,7 @@ class Neo4jProbes(Neo4jSession):
     def save_probe_set(self, probe_set: ProbeSet) -> None:
         parts = probe_set.parts
         texts = {s.id: storable(s.text) for part in parts for s in part.statements}
-        statements = [{"uid": uid, "text": text, "name": text} for uid, text in texts.items()]
+        statements = [graph_tables.text_node("Statement", uid, text) for uid, text in texts.items()]
         self.write_each(node_statements(graph_tables.probe_set_nodes([probe_set])))
         self.write_each(node_statements(("Category", [{"name": part.category} for part in parts])))
         self.write_each(

@@ -7,8 +7,10 @@ A batch left with a provider is a node that is not part of the graph.
 
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
+from itertools import chain
 
 from kgbias.errors import RunConflict, RunNotFound, no_such
+from kgbias.graph import graph_tables
 from kgbias.graph.decisions import Decision, decision_row, read_decision
 from kgbias.graph.neo4j.leases import NodeLease
 from kgbias.graph.neo4j.session import (
@@ -16,6 +18,7 @@ from kgbias.graph.neo4j.session import (
     MODEL_COLUMNS,
     Neo4jSession,
     Row,
+    edge_statements,
     node_statements,
     read_model,
 )
@@ -132,15 +135,6 @@ def _derive_query(measures: Collection[str]) -> str:
     )
 
 
-_SAVE_DECISIONS = """
-MATCH (run:Run {uid: $run})
-UNWIND $rows AS row
-MERGE (d:Decision {uid: row.uid}) ON CREATE SET d = row
-MERGE (run)-[:REVIEWED]->(d)
-WITH d
-MATCH (n:Generation {uid: d.generation_uid})
-MERGE (d)-[:DECIDES]->(n)"""
-
 # Recording a round again may bring back a generation that was gone.
 _TIE_DECISIONS = """
 MATCH (:Run {uid: $run})-[:REVIEWED]->(d:Decision)
@@ -150,7 +144,10 @@ MERGE (d)-[:DECIDES]->(n)"""
 
 def decision_statements(run_id: str, decisions: Sequence[Decision]) -> list[tuple[str, Row]]:
     """The writes of these decisions, without their effects on generations."""
-    return [(_SAVE_DECISIONS, {"run": run_id, "rows": [decision_row(d) for d in decisions]})]
+    return [
+        *node_statements(("Decision", map(decision_row, decisions)), keep_existing=True),
+        *chain.from_iterable(map(edge_statements, graph_tables.decision_edges(run_id, decisions))),
+    ]
 
 
 def tie_decisions(run_id: str) -> tuple[str, Row]:

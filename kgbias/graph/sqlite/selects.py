@@ -170,9 +170,10 @@ _STEREOTYPE = """
 EDGE_SELECTS = {
     ("IN_CATEGORY", "SocialGroup", "Category"): """
         SELECT DISTINCT group_id AS a, category AS b FROM run_group""",
-    ("SUBJECT", "Triple", "SocialGroup"): "SELECT id AS a, group_id AS b FROM triple",
-    ("PREDICATE", "Triple", "Predicate"): "SELECT id AS a, predicate_id AS b FROM triple",
-    ("OBJECT", "Triple", "Object"): "SELECT id AS a, object_id AS b FROM triple",
+    **{
+        (p.edge, "Triple", p.label): f"SELECT id AS a, {p.field}_id AS b FROM triple"
+        for p in shape.TRIPLE_PARTS
+    },
     ("OF", "Run", "Model"): "SELECT id AS a, model_id AS b FROM run",
     ("OF", "AssociationTest", "Model"): "SELECT id AS a, model_id AS b FROM association_test",
     ("OF", "SofaResult", "Model"): "SELECT id AS a, model_id AS b FROM sofa",
