@@ -152,9 +152,10 @@ def _merge_statement(run: Run, tone: str) -> str:
 def _generation_statements(run: Run, generation: Generation) -> str:
     """A reviewed answer, and the triple that it counts as."""
     node = f"(n:Generation {{uid: {cypher_literal(generation.id)}}})"
+    ids = {"uid": generation.id, "group_uid": generation.group_id}  # first in the statement
     lines = [
         f"MATCH (r:Run {{uid: {cypher_literal(run.id)}}}) MERGE {node} "
-        f"SET {_set_properties('n', generation_node(generation))} MERGE (n)-[:IN]->(r);\n"
+        f"SET {_set_properties('n', ids | generation_node(generation))} MERGE (n)-[:IN]->(r);\n"
     ]
     if (triple := generation.triple) is not None:
         _, triple_id, values = yielded_edge(generation, generation.id, triple.id)
