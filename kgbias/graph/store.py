@@ -6,8 +6,10 @@ return; repeating a write changes nothing; reads are in an order that depends on
 two stores with the same runs give the same rows.
 
 What both stores write and read follows from the records (`kgbias.graph.record`) or is held to them
-by a test. Code that reads from a store is written by hand, and `tests/contract` holds each method
-to `Store`. So is the code that writes generations and triples by the million.
+by a test. Edges that are records are put and found by two methods, whatever their kind
+(`kgbias.graph.edge_records`). What is several nodes and edges at once is read by hand, and
+`tests/contract` holds each method to `Store`; so is what writes generations and triples by the
+million.
 """
 
 import time
