@@ -8,7 +8,8 @@ docs/graph-shape.md (`describe_shape`) are made from this table or held to it by
 The contract suite writes one of everything to both stores and compares what Cypher sees. To add a
 property, annotate a field of its record; for a generation or triple, also extend the code that
 writes them in bulk
-(`sqlite/crawls.py`). An edge of a run is added by its record alone (`kgbias.graph.edge_records`). To
+(`sqlite/crawls.py`). An edge of a run is added by its record alone
+(`kgbias.graph.edge_records`). To
 add a node, or an edge that is kept in another way, add a record (`types.py`), its
 entry here, its table (`sqlite/schema.py`) and SELECT (`sqlite/selects.py`), its tables
 (`graph_tables.py`), and methods of `Store` in both stores, which `push.py` and
