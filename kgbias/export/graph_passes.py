@@ -327,7 +327,7 @@ def _text_node(
     """The node of a predicate or object."""
     if not new:
         return ()
-    return (text_node(label, id, text) | (placements or {}).get(id, {}),)
+    return ({**text_node(label, id, text), **(placements or {}).get(id, {})},)
 
 
 def _edge_to(item: StatementItem, id: str) -> Sequence[EdgeRow]:

@@ -15,7 +15,7 @@ edge from the run to the model (`asking_record`); it is unfinished until that re
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
 RUN = ""
 """In the place of the field with the id of an end: the end is the run itself."""
@@ -32,7 +32,7 @@ class AskingRecord:
         unfinished: what its column `record` holds there until it is put.
     """
 
-    record: type
+    record: type[Any]
     type: str
     meaning: str
     table: str
@@ -64,7 +64,7 @@ class EdgeRecord:
         own_table: the table that SQLite keeps it in, if it is older than this declaration.
     """
 
-    record: type
+    record: type[Any]
     type: str
     meaning: str
     start: str

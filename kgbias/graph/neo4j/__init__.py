@@ -9,7 +9,6 @@ in `cypher/` run unchanged on the embedded store too.
 from collections.abc import Callable
 
 from kgbias.graph import shape
-from kgbias.graph.neo4j.edges import Neo4jEdges
 from kgbias.graph.neo4j.maintenance import Neo4jMaintenance
 from kgbias.graph.neo4j.probes import Neo4jProbes
 from kgbias.graph.neo4j.session import Neo4jSession
@@ -19,7 +18,7 @@ _UNIQUE_HOLDER = (
 )
 
 
-class Neo4jStore(Neo4jMaintenance, Neo4jEdges, Neo4jProbes):
+class Neo4jStore(Neo4jMaintenance, Neo4jProbes):
     """See `kgbias.graph.store.Store`."""
 
     def __init__(

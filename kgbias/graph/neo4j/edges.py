@@ -1,7 +1,7 @@
 """The records that are edges (`kgbias.graph.edge_records`), and how models were asked for them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from kgbias.graph import graph_tables, shape
 from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS, AskingRecord, EdgeRecord
@@ -55,7 +55,7 @@ class Neo4jEdges(Neo4jSession):
         if asking:
             self.keep_models([asking.model])
         if "Statement" in (edge.start, edge.end):
-            self._add_statements(records)
+            self._add_statements(cast(Sequence[Any], records))
         name = "" if edge.starts_at_run else self.run_name(run_id)
         table = graph_tables.record_edges(edge, run_id, name, records, asking)
         removals = _removals(edge, run_id, asking.id if asking else None, replacing)
@@ -65,7 +65,7 @@ class Neo4jEdges(Neo4jSession):
         if removals:
             self.write(*removals)
         # By the ends and keys: of two that are the same edge, the later counts.
-        rows = {
+        rows: dict[Any, Any] = {
             (a, b, *(values.get(key) for key in edge.keys)): [a, b, values]
             for a, b, values in table[3]
         }

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from itertools import chain
 
 from kgbias.graph import graph_tables
+from kgbias.graph.neo4j.edges import Neo4jEdges
 from kgbias.graph.neo4j.session import (
     MATCH_SPEC,
     MODEL_COLUMNS,
-    Neo4jSession,
     Row,
     edge_statements,
     flatten_row,
@@ -84,7 +84,7 @@ MATCH (p)-[a:ASKS {category: e.category}]->(s)
 RETURN s.uid AS id, a.text AS text, properties(e) AS e ORDER BY e.category, id"""
 
 
-class Neo4jProbes(Neo4jSession):
+class Neo4jProbes(Neo4jEdges):
     """See `kgbias.graph.store.Store`."""
 
     def save_names(self, names: Sequence[GroupName]) -> None:

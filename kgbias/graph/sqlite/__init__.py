@@ -15,13 +15,12 @@ from collections.abc import Callable, Collection, Mapping
 
 from kgbias.graph.cypher import QueryResult, Value
 from kgbias.graph.sqlite.cypher_view import CypherView
-from kgbias.graph.sqlite.edges import SQLiteEdges
 from kgbias.graph.sqlite.findings import SQLiteFindings
 from kgbias.graph.sqlite.maintenance import SQLiteMaintenance
 from kgbias.graph.sqlite.probes import SQLiteProbes
 
 
-class SQLiteStore(SQLiteMaintenance, SQLiteEdges, SQLiteFindings, SQLiteProbes):
+class SQLiteStore(SQLiteMaintenance, SQLiteFindings, SQLiteProbes):
     """See `kgbias.graph.store.Store`."""
 
     query_timeout: float | None = None

@@ -1,7 +1,7 @@
 """The records that are edges (`kgbias.graph.edge_records`), and how models were asked for them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS, AskingRecord, EdgeRecord
 from kgbias.graph.record import Record
@@ -22,7 +22,7 @@ class SQLiteEdges(Database):
         asking: ProbeRun | None = None,
         replacing: Mapping[str, Collection[str]] | None = None,
     ) -> None:
-        record_class: type = kind
+        record_class: type[Any] = kind
         with self._transaction():
             if (asking_kind := ASKING_RECORDS.get(record_class)) is not None:
                 for record in records:
@@ -36,7 +36,7 @@ class SQLiteEdges(Database):
                 scope[edge.asking.column] = asking.id
             self._remove_edges(edge, scope, replacing)
             if "Statement" in (edge.start, edge.end):
-                self._add_statements(records)
+                self._add_statements(cast(Sequence[Any], records))
             self._write_records(edge.table, records, **scope)
             if record_class is ChosenEdge:
                 self._index_choice_answers(scope, records)

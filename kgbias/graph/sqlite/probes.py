@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from kgbias.graph.sofa import ProbePart, ProbeSet, SofaCategory, SofaResult
-from kgbias.graph.sqlite.database import Database
+from kgbias.graph.sqlite.edges import SQLiteEdges
 from kgbias.graph.types import (
     GroupName,
     Triple,
@@ -26,7 +26,7 @@ WHERE statement.id IN (
     SELECT statement_id FROM name_probe WHERE run_id = ? AND believing_id = ?)"""
 
 
-class SQLiteProbes(Database):
+class SQLiteProbes(SQLiteEdges):
     """See `kgbias.graph.store.Store`."""
 
     def save_names(self, names: Sequence[GroupName]) -> None:
