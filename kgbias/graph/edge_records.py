@@ -1,6 +1,6 @@
 """Records that are edges of the graph: a class says of what type, between which nodes.
 
-    @edge_record("FIGURE", "a figure of a group in a run", "Run", "SocialGroup", (RUN, "group_id"))
+    @edge_record(EdgeRecord("FIGURE", "a figure of a group in a run", "Run", "SocialGroup", ...))
     @dataclass(frozen=True, slots=True)
     class GroupScore: ...
 
@@ -14,7 +14,7 @@ edge from the run to the model (`asking_record`); it is unfinished until that re
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 RUN = ""
@@ -30,13 +30,14 @@ class AskingRecord:
     Attributes:
         table: where SQLite keeps it.
         unfinished: what its column `record` holds there until it is put.
+        record: the class that declares it.
     """
 
-    record: type[Any]
     type: str
     meaning: str
     table: str
     unfinished: str | None
+    record: type[Any] = object
 
     @property
     def column(self) -> str:
@@ -58,13 +59,13 @@ class EdgeRecord:
         ids: the fields of the record with the ids of its ends; RUN for the run.
         keys: the properties that tell edges between the same two nodes apart.
         order: the fields that the records are read in the order of; without any, ends and keys.
-        asking: the kind of record that says how a model was asked for it.
+        asked: the class of the records that say how a model was asked for it.
         whole: those of a run (and asking) are replaced together.
         first: the properties that come first in tables.
         own_table: the table that SQLite keeps it in, if it is older than this declaration.
+        record: the class that declares it.
     """
 
-    record: type[Any]
     type: str
     meaning: str
     start: str
@@ -72,10 +73,15 @@ class EdgeRecord:
     ids: tuple[str, str]
     keys: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
-    asking: AskingRecord | None = None
+    asked: type[Any] | None = None
     whole: bool = False
     first: tuple[str, ...] = ()
     own_table: str = ""
+    record: type[Any] = object
+
+    @property
+    def asking(self) -> AskingRecord | None:
+        return ASKING_RECORDS[self.asked] if self.asked else None
 
     @property
     def table(self) -> str:
@@ -110,49 +116,21 @@ ASKING_RECORDS: dict[type, AskingRecord] = {}
 """The records of how models were asked, by class."""
 
 
-def edge_record(
-    type: str,
-    meaning: str,
-    start: str,
-    end: str,
-    ids: tuple[str, str],
-    *,
-    asking: type | None = None,
-    keys: tuple[str, ...] = (),
-    order: tuple[str, ...] = (),
-    whole: bool = False,
-    first: tuple[str, ...] = (),
-    table: str = "",
-) -> Callable[[_Class], _Class]:
-    """Declare that the records of a class are edges (`EdgeRecord`)."""
+def edge_record(edge: EdgeRecord) -> Callable[[_Class], _Class]:
+    """Declare that the records of a class are edges."""
 
     def declare(record: _Class) -> _Class:
-        EDGE_RECORDS[record] = EdgeRecord(
-            record,
-            type,
-            meaning,
-            start,
-            end,
-            ids,
-            keys,
-            order,
-            ASKING_RECORDS[asking] if asking else None,
-            whole,
-            first,
-            table,
-        )
+        EDGE_RECORDS[record] = replace(edge, record=record)
         return record
 
     return declare
 
 
-def asking_record(
-    type: str, meaning: str, table: str, unfinished: str | None
-) -> Callable[[_Class], _Class]:
-    """Declare that the records of a class say how a model was asked (`AskingRecord`)."""
+def asking_record(asking: AskingRecord) -> Callable[[_Class], _Class]:
+    """Declare that the records of a class say how a model was asked."""
 
     def declare(record: _Class) -> _Class:
-        ASKING_RECORDS[record] = AskingRecord(record, type, meaning, table, unfinished)
+        ASKING_RECORDS[record] = replace(asking, record=record)
         return record
 
     return declare

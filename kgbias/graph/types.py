@@ -20,7 +20,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
-from kgbias.graph.edge_records import RUN, asking_record, edge_record
+from kgbias.graph.edge_records import RUN, AskingRecord, EdgeRecord, asking_record, edge_record
 from kgbias.graph.record import HIGH_MEANING, LOW_MEANING, OrNaN, StoredAs
 from kgbias.graph.record import canonical_json as canonical_json
 from kgbias.ids import content_id, normalise
@@ -102,7 +102,7 @@ class StatementEdge:
         return statement_id(self.predicate_id, self.object_id)
 
 
-@asking_record("PROBED_WITH", "a probing of the run", "probing", unfinished="{}")
+@asking_record(AskingRecord("PROBED_WITH", "a probing of the run", "probing", unfinished="{}"))
 @dataclass(frozen=True, slots=True)
 class ProbeRun:
     """A run's probes under one model with one set of scoring conventions (`settings`: dtype, what
@@ -118,10 +118,12 @@ class ProbeRun:
 
 
 @asking_record(
-    "PUT_TO",
-    "a model that had to choose the groups of the run's statements",
-    "choosing",
-    unfinished="{}",
+    AskingRecord(
+        "PUT_TO",
+        "a model that had to choose the groups of the run's statements",
+        "choosing",
+        unfinished="{}",
+    )
 )
 @dataclass(frozen=True, slots=True)
 class ChoiceRun(ProbeRun):
@@ -130,10 +132,12 @@ class ChoiceRun(ProbeRun):
 
 
 @asking_record(
-    "BELIEVED_BY",
-    "a model whose probabilities of the run's statements were read after names of groups",
-    "believing",
-    unfinished=None,
+    AskingRecord(
+        "BELIEVED_BY",
+        "a model whose probabilities of the run's statements were read after names of groups",
+        "believing",
+        unfinished=None,
+    )
 )
 @dataclass(frozen=True, slots=True)
 class BeliefRun(ProbeRun):
@@ -143,13 +147,15 @@ class BeliefRun(ProbeRun):
 
 
 @edge_record(
-    "PROBED",
-    "how probable a statement is of a group",
-    "Statement",
-    "SocialGroup",
-    ("statement_id", "group_id"),
-    asking=ProbeRun,
-    table="probed",
+    EdgeRecord(
+        "PROBED",
+        "how probable a statement is of a group",
+        "Statement",
+        "SocialGroup",
+        ("statement_id", "group_id"),
+        asked=ProbeRun,
+        own_table="probed",
+    )
 )
 @dataclass(frozen=True, slots=True)
 class ProbedEdge(StatementEdge):
@@ -184,14 +190,16 @@ CHOSEN_MORE, CHOSEN_OF_NAME = "chosen more", "of this name"
 
 
 @edge_record(
-    "CHOSEN",
-    "how often a model that had to choose took a group for the one a statement is about",
-    "Statement",
-    "SocialGroup",
-    ("statement_id", "group_id"),
-    asking=ChoiceRun,
-    whole=True,
-    table="chosen",
+    EdgeRecord(
+        "CHOSEN",
+        "how often a model that had to choose took a group for the one a statement is about",
+        "Statement",
+        "SocialGroup",
+        ("statement_id", "group_id"),
+        asked=ChoiceRun,
+        whole=True,
+        own_table="chosen",
+    )
 )
 @dataclass(frozen=True, slots=True)
 class ChosenEdge(StatementEdge):
@@ -265,14 +273,16 @@ class GroupName:
 
 
 @edge_record(
-    "PROBED_BEFORE",
-    "how probable a statement is after a name",
-    "Name",
-    "Statement",
-    ("name_id", "statement_id"),
-    asking=BeliefRun,
-    order=("statement_id", "name_id"),
-    table="name_probe",
+    EdgeRecord(
+        "PROBED_BEFORE",
+        "how probable a statement is after a name",
+        "Name",
+        "Statement",
+        ("name_id", "statement_id"),
+        asked=BeliefRun,
+        order=("statement_id", "name_id"),
+        own_table="name_probe",
+    )
 )
 @dataclass(frozen=True, slots=True)
 class NameProbe:
@@ -297,14 +307,16 @@ class NameProbe:
 
 
 @edge_record(
-    "BELIEVED",
-    "what a model's probabilities say of a statement and a group, over the group's names",
-    "Statement",
-    "SocialGroup",
-    ("statement_id", "group_id"),
-    asking=BeliefRun,
-    whole=True,
-    table="believed",
+    EdgeRecord(
+        "BELIEVED",
+        "what a model's probabilities say of a statement and a group, over the group's names",
+        "Statement",
+        "SocialGroup",
+        ("statement_id", "group_id"),
+        asked=BeliefRun,
+        whole=True,
+        own_table="believed",
+    )
 )
 @dataclass(frozen=True, slots=True)
 class BelievedEdge(StatementEdge):
@@ -582,15 +594,17 @@ class TripleView:
 
 
 @edge_record(
-    "FIGURE",
-    "a figure of a group in a run",
-    "Run",
-    "SocialGroup",
-    (RUN, "group_id"),
-    keys=("measure", "arm"),
-    order=("measure", "group_id", "arm"),
-    first=("measure",),
-    table="group_score",
+    EdgeRecord(
+        "FIGURE",
+        "a figure of a group in a run",
+        "Run",
+        "SocialGroup",
+        (RUN, "group_id"),
+        keys=("measure", "arm"),
+        order=("measure", "group_id", "arm"),
+        first=("measure",),
+        own_table="group_score",
+    )
 )
 @dataclass(frozen=True, slots=True)
 class GroupScore(Estimate):

@@ -52,6 +52,7 @@ class Neo4jEdges(Neo4jSession):
             self._write_askings(asking_kind, run_id, records)
             return
         edge = EDGE_RECORDS[record_class]
+        assert (edge.asking is None) == (asking is None)
         if asking:
             self.keep_models([asking.model])
         if "Statement" in (edge.start, edge.end):

@@ -29,6 +29,7 @@ class SQLiteEdges(Database):
                     self._write_asking(asking_kind, run_id, record)
                 return
             edge = EDGE_RECORDS[record_class]
+            assert (edge.asking is None) == (asking is None)
             scope = {"run_id": run_id}
             if edge.asking and asking:
                 unfinished = {"record": edge.asking.unfinished}
