@@ -180,6 +180,7 @@ def query_parameters(query: NamedQuery) -> dict[str, str]:
         "predicate": first.predicate,
         "object": first.object,
         "triples": first.id,
+        "about": f"{first.id} 0.712 words",  # what the library finds by vectors
     }
     return {p.name: values[p.name] for p in query.parameters if p.default is None}
 
