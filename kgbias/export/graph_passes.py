@@ -14,8 +14,10 @@ from kgbias.graph.graph_tables import (
     AskedEdges,
     EdgeRow,
     PropertyValues,
+    decides_edges,
     generation_node,
     property_values,
+    reviewed_edges,
     score_values,
     shown_edges,
     stereotype_edge,
@@ -264,12 +266,8 @@ class ExportPasses:
                 "Decision": lambda g: [decision_row(d) for d in g.decisions],
             },
             {
-                ("REVIEWED", "Run", "Decision"): lambda g: [
-                    (run_id, d.id, {}) for d in g.decisions
-                ],
-                ("DECIDES", "Decision", "Generation"): (
-                    lambda g: [(d.id, g.row["uid"], {}) for d in g.decisions]
-                ),
+                ("REVIEWED", "Run", "Decision"): lambda g: reviewed_edges(run_id, g.decisions),
+                ("DECIDES", "Decision", "Generation"): lambda g: decides_edges(g.decisions),
                 ("IN", "Generation", "Run"): lambda g: ((g.row["uid"], run_id, {}),),
                 ("YIELDED", "Generation", "Triple"): _yielded_edge,
                 ("SHOWN", "Generation", "Triple"): self._example_edges,

@@ -118,10 +118,17 @@ def generation_edges(run_id: str, generations: Sequence[Generation]) -> Iterator
     yield "SHOWN", "Generation", "Triple", shown
 
 
-def decision_edges(run_id: str, decisions: Iterable[Decision]) -> Iterator[EdgeTable]:
-    ids = [(d.id, d.generation_id) for d in decisions]
-    yield "REVIEWED", "Run", "Decision", [(run_id, id, {}) for id, _ in ids]
-    yield "DECIDES", "Decision", "Generation", [(id, generation, {}) for id, generation in ids]
+def reviewed_edges(run_id: str, decisions: Iterable[Decision]) -> list[EdgeRow]:
+    return [(run_id, d.id, {}) for d in decisions]
+
+
+def decides_edges(decisions: Iterable[Decision]) -> list[EdgeRow]:
+    return [(d.id, d.generation_id, {}) for d in decisions]
+
+
+def decision_edges(run_id: str, decisions: Sequence[Decision]) -> Iterator[EdgeTable]:
+    yield "REVIEWED", "Run", "Decision", reviewed_edges(run_id, decisions)
+    yield "DECIDES", "Decision", "Generation", decides_edges(decisions)
 
 
 def score_values(score: Score) -> dict[str, Any]:
