@@ -1,12 +1,16 @@
 """Whatever the records that declare themselves as edges hold, both stores give it back."""
 
 import math
+import subprocess
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from itertools import count
+from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -181,3 +185,13 @@ def test_records_come_back_as_they_were_put(store: Store) -> None:
 
     run_check()
     assert not store.find_faults()
+
+
+@pytest.mark.slow  # a process of its own
+@pytest.mark.integration
+def test_a_new_kind_of_edge_is_its_declaration(store: Store, tmp_path: Path) -> None:
+    script = Path(__file__).parent / "new_edge.py"
+    done = subprocess.run(
+        [sys.executable, str(script), store.url, str(tmp_path)], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
