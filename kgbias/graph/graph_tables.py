@@ -185,12 +185,18 @@ def record_edges(
     shared_values: dict[str, Any] = {} if edge.starts_at_run else {"run": run}
     if edge.asking and asking:
         shared_values |= {edge.asking.property: asking.id, "model": asking.model.title}
+    return edge.type, edge.start, edge.end, record_rows(edge, run_id, records, **shared_values)
+
+
+def record_rows(
+    edge: EdgeRecord, run_id: str, records: Iterable[Any], **shared_values: Any
+) -> Iterator[EdgeRow]:
+    """Records as edges, with what all of them share."""
     start, end = (_end_getter(field, run_id) for field in edge.ids)
-    rows = (
+    return (
         (start(record), end(record), property_values(edge.type, record, **shared_values))
         for record in records
     )
-    return edge.type, edge.start, edge.end, rows
 
 
 def _end_getter(field: str, run_id: str) -> Callable[[Any], str]:

@@ -19,15 +19,14 @@ from kgbias.graph.types import ProbeRun
 # MERGE, or `old.run = run.name`, would scan the index of all edges of the run for each row.
 # Each pair of ends comes once for each value of the keys.
 _WRITE_EDGES = """
-MATCH (run:Run {{uid: $run}})
-OPTIONAL MATCH (m:Model {{uid: $model}})
+MATCH (run:Run {{uid: $run}}){model}
 UNWIND $rows AS row
 MATCH (a:{start} {{{start_key}: row[0]}}), (b:{end} {{{end_key}: row[1]}})
 OPTIONAL MATCH (a)-[old:{type}]->(b)
 WHERE toString(old.run) = run.name{same}
 FOREACH (_ IN CASE WHEN old IS NULL THEN [] ELSE [1] END | SET old += row[2])
 FOREACH (_ IN CASE WHEN old IS NULL THEN [1] ELSE [] END |
-    CREATE (a)-[e:{type}]->(b) SET e = row[2]{model})"""
+    CREATE (a)-[e:{type}]->(b) SET e = row[2], e.run = run.name{shared})"""
 _READ_ASKINGS = """
 MATCH (:Run {{uid: $run}})-[p:{type}]->(m:Model)
 {spec}
@@ -57,21 +56,20 @@ class Neo4jEdges(Neo4jSession):
             self.keep_models([asking.model])
         if "Statement" in (edge.start, edge.end):
             self._add_statements(cast(Sequence[Any], records))
-        name = "" if edge.starts_at_run else self.run_name(run_id)
-        table = graph_tables.record_edges(edge, run_id, name, records, asking)
         removals = _removals(edge, run_id, asking.id if asking else None, replacing)
         if edge.starts_at_run:
+            table = graph_tables.record_edges(edge, run_id, "", records)
             self.write(*removals, *edge_statements(table))
             return
         if removals:
             self.write(*removals)
         # By the ends and keys: of two that are the same edge, the later counts.
         rows: dict[Any, Any] = {
-            (a, b, *(values.get(key) for key in edge.keys)): [a, b, values]
-            for a, b, values in table[3]
+            (a, b, *(values[key] for key in edge.keys)): [a, b, values]
+            for a, b, values in graph_tables.record_rows(edge, run_id, records)
         }
-        model_id = asking.model.id if asking else None
-        self.write_rows(_write_query(edge), list(rows.values()), run=run_id, model=model_id)
+        parameters = {"model": asking.model.id, "asking": asking.id} if asking else {}
+        self.write_rows(_write_query(edge), list(rows.values()), run=run_id, **parameters)
 
     def find_all(
         self, run_id: str, kind: type[Record], *, asking: ProbeRun | None = None, **ids: str
@@ -93,16 +91,22 @@ class Neo4jEdges(Neo4jSession):
 
 
 def _write_query(edge: EdgeRecord) -> str:
-    asking = (edge.asking.property,) if edge.asking else ()
+    same = [f"old.{key} = row[2].{key}" for key in edge.keys]
+    model, shared = "", ""
+    if edge.asking:
+        same.append(f"old.{edge.asking.property} = $asking")
+        # A known model keeps the name that it has.
+        model = ", (m:Model {uid: $model})"
+        shared = f", e.{edge.asking.property} = $asking, e.model = m.name"
     return _WRITE_EDGES.format(
         start=edge.start,
         start_key=shape.get_node(edge.start).key,
         end=edge.end,
         end_key=shape.get_node(edge.end).key,
         type=edge.type,
-        # A known model keeps the name that it has.
-        model=", e.model = m.name" if edge.asking else "",
-        same="".join(f" AND old.{name} = row[2].{name}" for name in (*asking, *edge.keys)),
+        same="".join(f" AND {condition}" for condition in same),
+        model=model,
+        shared=shared,
     )
 
 
