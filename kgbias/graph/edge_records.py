@@ -20,6 +20,7 @@ from typing import Any, TypeVar
 RUN = ""
 """In the place of the field with the id of an end: the end is the run itself."""
 
+RecordClass = type[Any]
 _Class = TypeVar("_Class", bound=type)
 
 
@@ -37,7 +38,7 @@ class AskingRecord:
     meaning: str
     table: str
     unfinished: str | None
-    record: type[Any] = object
+    record: RecordClass = object
 
     @property
     def column(self) -> str:
@@ -73,11 +74,11 @@ class EdgeRecord:
     ids: tuple[str, str]
     keys: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
-    asked: type[Any] | None = None
+    asked: RecordClass | None = None
     whole: bool = False
     first: tuple[str, ...] = ()
     own_table: str = ""
-    record: type[Any] = object
+    record: RecordClass = object
 
     @property
     def asking(self) -> AskingRecord | None:
@@ -109,10 +110,10 @@ class EdgeRecord:
         return self.order or (*self.id_columns, *self.keys)
 
 
-EDGE_RECORDS: dict[type, EdgeRecord] = {}
+EDGE_RECORDS: dict[RecordClass, EdgeRecord] = {}
 """The records that are edges, by class."""
 
-ASKING_RECORDS: dict[type, AskingRecord] = {}
+ASKING_RECORDS: dict[RecordClass, AskingRecord] = {}
 """The records of how models were asked, by class."""
 
 
