@@ -110,6 +110,7 @@ def plugins() -> Rows[Plugin]:
     from kgbias.explore.writing_pages import WRITING_PAGES
     from kgbias.export import FORMATS
     from kgbias.ingest import IMPORT_FORMATS
+    from kgbias.models.batch_providers import BATCH_PROVIDERS
     from kgbias.parallel.executors import EXECUTORS
     from kgbias.report.parts import REPORT_PARTS
     from kgbias.study.kinds import RUN_KINDS
@@ -125,6 +126,7 @@ def plugins() -> Rows[Plugin]:
         REPORT_PARTS,
         STATEMENT_COLUMNS,
         EXECUTORS,
+        BATCH_PROVIDERS,
         WRITING_PAGES,
         CALIBRATION_ROWS,
         RUN_KINDS,

@@ -4,7 +4,7 @@ A provider is a `Batches` that defines how a batch is made, listed, checked and 
 kept here: `kgbias.graph.answers` records each batch before and after it is made.
 
 If the client is killed, the provider is away or results are cut off, nothing is paid twice and
-nothing lost (tests/integration/test_batches.py, test_batch_kill.py).
+nothing lost (tests/backends/batches/integration).
 """
 
 import asyncio
@@ -134,7 +134,7 @@ class Batches:
     ) -> dict[str, Completion]:
         """The results of these requests in a batch in the state `done_count`, by key; an error for
         a request that was not answered. Requests that the batch does not mention are left out."""
-        completions = {}
+        completions: dict[str, Completion] = {}
         for line in self._model.run_call(lambda client: self._lines(client, batch, done_count)):
             key = line.get("custom_id")
             if not isinstance(key, str) or key not in requests:

@@ -334,7 +334,7 @@ def test_a_round_of_two_crawls_is_shared(tmp_path: Path, monkeypatch: pytest.Mon
     with SERVERS["openai"]() as server:
         server.is_paused = True
         monkeypatch.setattr(
-            "kgbias.models.batches.Batches.watch",
+            "kgbias.backends.batches.base.Batches.watch",
             lambda *_: (_ for _ in ()).throw(KeyboardInterrupt),
         )
         with pytest.raises(Interrupted):

@@ -1,0 +1,1 @@
+"""Batches of requests at providers: what all have in common (`base`), and each provider's own."""
