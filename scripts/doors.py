@@ -10,6 +10,7 @@ from typing import get_type_hints
 import kgbias
 from kgbias.crawl import seeds
 from kgbias.crawl.configure import Groups
+from kgbias.evidence import language_pairs
 from kgbias.ingest import profiles
 from kgbias.ingest import statement_table as ingest
 from kgbias.io import stereoset_file, tables_in_memory
@@ -73,6 +74,7 @@ DOORS: tuple[TableFormat, ...] = (
     seeds.DOOR,
     sets.GROUPS,
     sets.STATEMENTS,
+    language_pairs.PARALLEL,
     sets.NAMES_DOOR,
     sets.DESCRIPTORS_DOOR,
     ingest.TRIPLE_TABLE,

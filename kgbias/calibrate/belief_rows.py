@@ -67,7 +67,11 @@ class ProbedWorld:
                 ]
             )
         )
-        return self._run_design_test(name_indices, places[name_indices])
+        return self.test_names(name_indices)
+
+    def test_names(self, name_indices: Counts) -> BeliefTest:
+        """The test with these names, of which every group has some."""
+        return self._run_design_test(name_indices, np.array(self.group_indices)[name_indices])
 
     def _run_design_test(self, name_indices: Counts, places: Counts) -> BeliefTest:
         design = NameDesign(
@@ -154,7 +158,7 @@ def _probe_worlds(groups: tuple[tuple[str, ...], ...]) -> Sequence[ProbedWorld]:
     ]
 
 
-def _worlds_of(calibration: Calibration) -> Sequence[ProbedWorld]:
+def worlds_of(calibration: Calibration) -> Sequence[ProbedWorld]:
     groups_by_category = [
         tuple(g for g in k.groups if g in calibration.by_group)
         for k in calibration.truth.categories
@@ -182,7 +186,7 @@ def _model_row(key: str, title: str, target: str, estimate: Estimate) -> RowResu
 def _power_row(low: float, high: float, count: int) -> RowFunction:
     def row(calibration: Calibration) -> RowResult:
         found_count = tried_count = 0
-        for world in _worlds_of(calibration):
+        for world in worlds_of(calibration):
             planted = (world.lifts >= low) & (world.lifts < high)
             tried_count += int(planted.sum())
             found_count += int((world.run_test(count).is_believed & planted).sum())
@@ -202,7 +206,7 @@ def _false_belief_row(
     calibration: Calibration,
 ) -> RowResult:
     found_count = tried_count = 0
-    for world in _worlds_of(calibration):
+    for world in worlds_of(calibration):
         planted_elsewhere = world.planted_cells(cells(world.names)) & (world.lifts <= MARGIN_BITS)
         tried_count += int(planted_elsewhere.sum())
         found_count += int((world.run_test(NAME_COUNTS[0]).is_believed & planted_elsewhere).sum())
@@ -228,7 +232,7 @@ def roots_believed(calibration: Calibration) -> RowResult:
 def nulls_believed(calibration: Calibration) -> RowResult:
     """The share of statements believed of one of the two groups of a planted null, tested against
     each other."""
-    believed = np.concatenate([world.believed_nulls().ravel() for world in _worlds_of(calibration)])
+    believed = np.concatenate([world.believed_nulls().ravel() for world in worlds_of(calibration)])
     estimate = proportion(int(believed.sum()), len(believed))
     return _model_row("nulls_believed", "beliefs of planted nulls", "<= 0.05", estimate)
 
@@ -237,7 +241,7 @@ def false_beliefs(calibration: Calibration) -> RowResult:
     """The share of a group's beliefs whose planted lift is at most the margin. Mean over groups, 0
     for a group without beliefs."""
     shares = []
-    for world in _worlds_of(calibration):
+    for world in worlds_of(calibration):
         believed = world.run_test(NAME_COUNTS[0]).is_believed
         wrong = (believed & (world.lifts <= MARGIN_BITS)).sum(axis=1)
         shares += (wrong / np.maximum(believed.sum(axis=1), 1)).tolist()
@@ -256,7 +260,7 @@ def figures_covered(calibration: Calibration) -> RowResult:
     statements) that contain the figure for all possible names and statements: samples are drawn
     with names made from a group's mean and residuals of the model's own names, and with statements
     drawn with replacement. The interval is Student's, over samples."""
-    shares = [share for world in _worlds_of(calibration) for share in _covered_shares(world)]
+    shares = [share for world in worlds_of(calibration) for share in _covered_shares(world)]
     values = np.array(shares)
     sample_count = len(values)
     if sample_count < 2:

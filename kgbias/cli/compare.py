@@ -15,6 +15,7 @@ from kgbias.cli.options import (
     correction_setting,
     json_option,
     library_default,
+    parallel_option,
     selection_options,
     store_option,
     warn_unfinished,
@@ -27,6 +28,7 @@ from kgbias.io.rows import Rows
 from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure
 from kgbias.study.comparison import comparison_records, group_test_record
+from kgbias.study.languages import LanguageBeliefs, are_in_two_languages
 
 if TYPE_CHECKING:
     from kgbias.compare.content_tests import DistinctiveFeature
@@ -75,6 +77,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="One run: only its groups' means, by what the prompts supplied.",
 )
+@parallel_option
 @correction_setting
 @setting(
     "examples",
@@ -92,6 +95,7 @@ def compare(
     probes: bool,
     margin: float | None,
     by_prompt_type: bool,
+    parallel: str | None,
     correction: str,
     examples: int,
     arm: str | None,
@@ -107,7 +111,9 @@ def compare(
     finds something. Alongside are the differences over statements whose predicate the model chose,
     and over all, and what is said more of a group than of the others. For models: what one says and
     the other does not, how each group differs, whether they are the same to within a margin, and
-    how surely each ranks highest; one family over all models, groups and measures.
+    how surely each ranks highest; one family over all models, groups and measures. Of two runs in
+    different languages: what the one model that was asked about both (kgbias evidence) believes of
+    the same groups in both.
     """
     library_options: dict[str, Any] = {"groups": groups, "measures": _split_names(measure)}
     with kgbias.open(store_url, progress=True) as study:
@@ -118,6 +124,11 @@ def compare(
                 *runs, probes=True, margin=margin, correction=correction, **library_options
             )
             return Output(contrasts, lambda: print_model_contrasts(contrasts))
+        if len(runs) == 2 and are_in_two_languages(*(study.run(name).stored for name in runs)):
+            both = study.compare_languages(*runs, parallel=parallel, arm=arm, **selection)
+            return Output(both, lambda: _print_languages(both))
+        if parallel is not None:
+            raise UsageError("--parallel has no effect here, only with runs in two languages")
         if len(runs) > 1:
             comparisons = study.compare_runs(
                 *runs, examples=examples, arm=arm, **library_options, **selection
@@ -190,6 +201,24 @@ def compare(
         _print_said_more(content, "statements" if is_import else "prompts")
 
     return Output(data, print_text)
+
+
+def _print_languages(both: LanguageBeliefs) -> None:
+    """Print what a model believes in two languages: the strongest beliefs of each kind."""
+    show.say(*both.heading().splitlines())
+    shown: list[Any] = []
+    rows = both.as_rows()
+    for languages in (", ".join(both.languages), *both.languages, ""):
+        shown += [row for row in rows if row["shown_in"] == languages][:_MAX_BELIEFS]
+    columns = [column for column in both.as_rows().layout if column.name not in _NOT_PRINTED]
+    show.say()
+    show.print_rows(Rows(shown, columns))
+    if len(shown) < len(rows):
+        show.say(f"{len(rows) - len(shown)} more with --json")
+
+
+_MAX_BELIEFS = 8  # of each kind: in both languages, in either alone, in neither
+_NOT_PRINTED = ("category", "cosine", "other_group")
 
 
 def _split_names(text: str | None) -> tuple[str, ...]:

@@ -143,6 +143,17 @@ def run_name_argument(function: FunctionT) -> FunctionT:
     return click.argument("run_name", required=False, metavar="[RUN]")(function)
 
 
+def parallel_option(function: FunctionT) -> FunctionT:
+    """What says the same in two languages."""
+    return click.option(
+        "--parallel",
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Two languages: a table with a column for each (de, en), whose rows say the same "
+        "(default: statements are paired by what they mean).",
+    )(function)
+
+
 def selection_options(function: FunctionT) -> FunctionT:
     """The statements to count: --arm, and the settings min-acceptability and exclude-echoes."""
     arm = click.option(

@@ -17,6 +17,7 @@ from kgbias.cli.options import (
     library_default,
     model_settings,
     output_option,
+    parallel_option,
     run_name_argument,
     runs_argument,
     selection_options,
@@ -62,6 +63,7 @@ def figures(
     help="Instead, write a page to hand in: what was asked, refused, found, not shown, the limits, "
     "and statements drawn at random. Markdown (default file: summary.md), or PDF with -o FILE.pdf.",
 )
+@parallel_option
 @selection_options
 @click.pass_context
 def report(
@@ -72,20 +74,22 @@ def report(
     path: Path,
     explorer: Path | None,
     summary: bool,
+    parallel: str | None,
     **selection: Any,
 ) -> None:
     """Write the report of a run (default: the newest) as one page: findings, figures, an
     interactive graph and every triple, with several arms side by side. For two to six runs: small
-    multiples, ranks, overlap and differences."""
+    multiples, ranks, overlap and differences; for two in different languages: what one model
+    believes in each."""
     with kgbias.open(store_url, progress=True) as study:
         if summary:
-            if len(runs) > 1 or explorer:
-                raise UsageError("--summary is of one run, without an explorer")
+            if len(runs) > 1 or explorer or parallel:
+                raise UsageError("--summary is of one run, without an explorer or --parallel")
             if context.get_parameter_source("path") is ParameterSource.DEFAULT:
                 path = Path("summary.md")
             page_path = study.run(*runs).summarise(path, **selection)
         else:
-            page_path = study.report(runs, path, explorer=explorer, **selection)
+            page_path = study.report(runs, path, explorer=explorer, parallel=parallel, **selection)
     for page in (page_path, explorer):
         if page is not None:
             show.say_where(page)

@@ -12,6 +12,7 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, Metric, node_id
 from kgbias.io.text import spoken_name
+from kgbias.io.wording import how
 
 MAX_ANSWERS_READ = 200  # answers by which is told whether a model thought before them
 _TRUNCATION_SETTINGS = ("top_p", "min_p", "top_k")
@@ -92,7 +93,12 @@ def check_comparable(runs: Sequence[StoredRun], measures: Sequence[str] = ()) ->
         if None not in languages and languages[0] != languages[1]:
             raise UsageError(
                 f"{run_names} cannot be compared: one is in {languages[0]!r} and the other in "
-                f"{languages[1]!r}; crawl both with a pack of one language (`prompts`)"
+                f"{languages[1]!r}; crawl both with a pack of one language (`prompts`), or compare "
+                "what a model believes in both: "
+                + how(
+                    "study.compare_languages(first, second)",
+                    f"kgbias compare {first.name} {other.name}",
+                )
             )
         first_metrics, other_metrics = first.metrics(), other.metrics()
         for name in sorted(first_metrics.keys() & other_metrics.keys()):

@@ -5,6 +5,7 @@
 - `replicate_findings`: whether findings are found again, with other names, carriers or crawls.
 - `probe_beliefs`: probes a run's statements by the names of its groups, and tests what is believed.
 - `BeliefComparison`: what several models believe about the same statements.
+- `language_pairs`: what one model believes of the same groups in two languages.
 - `embed_run`: measures the groups and statements of a probed run in a model's vectors.
 """
 

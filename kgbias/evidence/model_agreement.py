@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -120,6 +120,11 @@ class ModelAgreement:
         return sum(self.believed_counts) - self.both_believed
 
 
+def lift_estimate(edge: BelievedEdge) -> Estimate:
+    """A lift with its interval over names."""
+    return Estimate(edge.lift, edge.low, edge.high, edge.names)
+
+
 @dataclass(frozen=True, slots=True)
 class LiftDifference:
     """By how many bits the lifts of two models differ, over the names of a group, with its 95%
@@ -136,6 +141,17 @@ class BeliefComparison:
     groups of a category."""
 
     models: Sequence[ModelBeliefs]
+
+    sides: ClassVar[str] = "models"
+    """What is compared, in words."""
+    difference_note: ClassVar[str] = (
+        "Difference: how many bits more the first model ties the statement to the group than the "
+        "second, beyond what each name makes likelier anyway among the statements that both were "
+        "asked about, with its interval over names; p by the test of lifts on the differences "
+        "between the models, name by name, two-sided, corrected over all pairs of a group and a "
+        "statement that both were asked about (Benjamini and Hochberg)."
+    )
+    """What `compare_lifts` tests, in words."""
 
     @classmethod
     def from_models(cls, sides: Sequence[ModelBeliefs]) -> "BeliefComparison | None":

@@ -8,7 +8,7 @@ its noise and are never counted as replicates. See docs/methods/evidence.md.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -84,6 +84,15 @@ class BeliefTest:
     @property
     def is_believed(self) -> Flags:
         return np.asarray(self.verdicts == BELIEVED)
+
+    def of_groups(self, groups: Counts) -> "BeliefTest":
+        """The tables with the rows of these groups, in their order."""
+        tables = {
+            field.name: value[groups]
+            for field in fields(self)
+            if getattr(value := getattr(self, field.name), "ndim", 0) and field.name != "variances"
+        }
+        return replace(self, **tables)
 
 
 class NameDesign:

@@ -136,12 +136,14 @@ def read_identities(name: Texts) -> dict[str, tuple[str, ...]]:
         }
 
 
-def read_statements(source: Texts) -> dict[str, tuple[str, ...]]:
+def read_statements(source: Texts, language: str = "") -> dict[str, tuple[str, ...]]:
     """The statements of each category, "" for those of every category: from a table with a column
     statement (or sentence or text) and optionally category, JSON lists by category, or a text with
-    one statement a line."""
-    with as_table_file(source, STATEMENTS.needed_columns[0], name="statements") as path:
-        texts_by_category = _texts_by_category(path, STATEMENTS)
+    one statement a line. A table in several languages has a column for each, named by its code;
+    that of `language` is read."""
+    names = STATEMENTS.needed_columns[0] + ((language,) if language else ())
+    with as_table_file(source, names, name="statements") as path:
+        texts_by_category = _texts_by_category(path, STATEMENTS, names)
         return {
             category: _check_distinct(path, rows) for category, rows in texts_by_category.items()
         }
@@ -198,10 +200,13 @@ def _locate_set(name: Texts, named_sets: Mapping[str, str]) -> Any:
     return path
 
 
-def _texts_by_category(path: Path, door: TableFormat) -> dict[str, list[str]]:
-    """The texts of a file by category, "" without one."""
-    sheet = read_sheet(path, door.known_columns, lines=True)
-    (names,) = door.needed_columns
+def _texts_by_category(
+    path: Path, door: TableFormat, names: Sequence[str] = ()
+) -> dict[str, list[str]]:
+    """The texts of a file by category, "" without one; `names` of their column are the door's, and
+    others."""
+    names = names or door.needed_columns[0]
+    sheet = read_sheet(path, (*names, *door.optional_columns), lines=True)
     column = sheet.find_column(names)
     category = next((name for name in _CATEGORY_COLUMNS if name in sheet.columns), "category")
     texts_found: dict[str, list[str]] = {}

@@ -3,5 +3,6 @@
 from kgbias.report.multi_run import write_multi_run
 from kgbias.report.page import write_report
 from kgbias.report.style import Section
+from kgbias.report.two_languages import write_two_languages
 
-__all__ = ["Section", "write_multi_run", "write_report"]
+__all__ = ["Section", "write_multi_run", "write_report", "write_two_languages"]

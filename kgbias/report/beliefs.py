@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, Evidence
-from kgbias.evidence.model_agreement import BeliefComparison, ModelAgreement
+from kgbias.evidence.model_agreement import BeliefComparison, ModelAgreement, lift_estimate
 from kgbias.evidence.probe_tables import NameTable
 from kgbias.graph.types import BelievedEdge
 from kgbias.io.columns import Column
@@ -446,7 +446,7 @@ def _comparison_exhibit(comparison: BeliefComparison, category: str, place: str)
     more_count = len(comparison.strongest_pairs) - sum(tabled.values())
     place = f"{place}-believed-beside"
     title = (
-        "Beliefs shown for both models, for one, and for the other"
+        f"Beliefs shown for both {comparison.sides}, for one, and for the other"
         if of_two
         else "The strongest beliefs of any of them"
     )
@@ -463,18 +463,9 @@ def _comparison_exhibit(comparison: BeliefComparison, category: str, place: str)
             rows,
             f"{_count_sentence(comparison)} Greatest mean lift first"
             f"{f'; {more_count} more are not listed' if more_count else ''}. "
-            f"{_DIFFERENCE_NOTE if differences else ''}".strip(),
+            f"{comparison.difference_note if differences else ''}".strip(),
         ),
     )
-
-
-_DIFFERENCE_NOTE = (
-    "Difference: how many bits more the first model ties the statement to the group than the "
-    "second, beyond what each name makes likelier anyway among the statements that both were asked "
-    "about, with its interval over names; p by the test of lifts on the differences between the "
-    "models, name by name, two-sided, corrected over all pairs of a group and a statement that "
-    "both were asked about (Benjamini and Hochberg)."
-)
 
 
 def _allot_rows(blocks: Mapping[str, Sequence[int]], limit: int) -> dict[str, int]:
@@ -548,8 +539,8 @@ def _agreement_exhibit(comparison: BeliefComparison, category: str, place: str) 
     return Exhibit(
         key,
         category,
-        "The lifts of each model against the others; blue: both believe it, orange: one does; "
-        "dashed: equal lifts, grey: least squares",
+        f"The lifts of the {comparison.sides} against each other; blue: both believe it, orange: "
+        "one does; dashed: equal lifts, grey: least squares",
         "",
         partial(draw_lift_scatters, comparison),
         Table(
@@ -575,10 +566,6 @@ def _agreement_exhibit(comparison: BeliefComparison, category: str, place: str) 
             f"shuffles: {floors}.",
         ),
     )
-
-
-def lift_estimate(edge: BelievedEdge) -> Estimate:
-    return Estimate(edge.lift, edge.low, edge.high, edge.names)
 
 
 def draw_lifts_by_model(

@@ -21,11 +21,13 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import ProbeRun
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows, file_rows
+from kgbias.io.tables_in_memory import Texts
 from kgbias.io.text import format_p_value
 from kgbias.io.wording import how
 from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.context import Context, StudyPart
+from kgbias.study.languages import LanguageBeliefs, are_in_two_languages, compare_stored_languages
 from kgbias.study.records import PAIR_COLUMNS, corrected_columns
 from kgbias.study.run import Run
 
@@ -242,32 +244,78 @@ class StudyComparison(StudyPart):
             tests = _correct_by_labels(stored_runs, tests, Selection(**selection))
         return Contrasts.of(tests, rankings)
 
+    def compare_languages(
+        self,
+        first: str | Run,
+        second: str | Run,
+        *,
+        model: str | None = None,
+        parallel: Texts | None = None,
+        **selection: Unpack[SelectionOptions],
+    ) -> LanguageBeliefs:
+        """Compare what one model believes of the same groups in two languages, from what
+        `Run.evidence` stored of two crawls with packs of these languages
+        (docs/how-to/languages.md).
+
+        Args:
+            first, second: the runs or their names.
+            model: the model that was asked about both (None: that of the first crawl, if it was).
+            parallel: a table with a column for each language (`de`, `en`), whose rows say the same.
+                None: statements are the same if they are each other's nearest in the vectors of
+                multilingual-e5-small (the extra `languages`).
+            selection: which statements count, as for `Run.counted_statements`.
+
+        Frame columns: category, group, other_group, statement, other_statement, cosine, lift,
+        other_lift, shown_in (the languages in which it is believed), difference (of the lifts) and
+        p_value (of the difference, corrected over all pairs); lifts and differences with their
+        ends and n.
+        """
+        runs = [self._context.find(run) for run in (first, second)]
+        with self.working():
+            return compare_stored_languages(
+                *runs, model=model, parallel=parallel, selection=Selection(**selection)
+            )
+
     def report(
         self,
         runs: str | Run | Sequence[str | Run] = (),
         path: PathLike = "report.html",
         *,
         explorer: PathLike | None = None,
+        parallel: Texts | None = None,
         **selection: Unpack[SelectionOptions],
     ) -> Path:
         """Write the report of a run, or of two to six side by side, as one HTML page that works
-        offline. Returns its path. `Run.report` writes that of one run; a comparison of several
-        belongs to none of them.
+        offline; of two in different languages, what one model believes in each
+        (`compare_languages`). Returns its path. `Run.report` writes that of one run; a
+        comparison of several belongs to none of them.
 
         Args:
             runs: runs or their names; none: the newest. One: findings, figures, graph and
                 statements. Several: small multiples, ranks, overlap and differences.
             path: the page.
             explorer: a file for the runs' explorer; the report links to its views.
+            parallel: of two languages, as for `compare_languages`.
             selection: which statements count, as for `Run.counted_statements`.
         """
-        from kgbias.report import write_multi_run, write_report
+        from kgbias.report import write_multi_run, write_report, write_two_languages
 
         path, stored_runs, criteria = (
             Path(path),
             _resolve_runs(self._context, runs),
             Selection(**selection),
         )
+        if len(stored_runs) == 2 and are_in_two_languages(*stored_runs):
+            if explorer is not None:
+                raise UsageError("`explorer` has no effect here, only with runs in one language")
+            with self.working(whole=True):
+                both = compare_stored_languages(
+                    *stored_runs, model=None, parallel=parallel, selection=criteria
+                )
+                write_two_languages(both.comparisons, both.title, both.heading(), path)
+            return path
+        if parallel is not None:
+            raise UsageError("`parallel` has no effect here, only with runs in two languages")
         explorer_link = ""
         if explorer is not None:
             if Path(explorer).resolve() == path.resolve():

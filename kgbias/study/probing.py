@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
 
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.selection import Selection, need_statements
+from kgbias.graph.selection import Selection, need_statements, run_language
 from kgbias.graph.store import StoredRun
 from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Texts
@@ -268,7 +268,7 @@ def _price_evidence(
     from kgbias.evidence.probe_plan import EvidencePrice
     from kgbias.probe.run_probes import count_run_texts
 
-    settings, _ = split_probe_settings(asking)
+    settings, _ = split_probe_settings(asking, run_language(run.config))
     plans, carriers = plan_belief_run(
         run,
         settings,
@@ -304,7 +304,7 @@ def _build_evidence(
     for name, value in {"base_url": base_url, **(asking or {})}.items():
         if value and not model:
             raise UnusedParameter(name, ("model",))
-    settings, (executor, processes) = split_probe_settings(asking)
+    settings, (executor, processes) = split_probe_settings(asking, run_language(run.config))
     declared, criteria = _read_indicators(indicators), Selection(**selection)
     model_name: str | None = None
     with (
@@ -356,16 +356,17 @@ def _read_indicators(indicators: PathLike | None) -> Any:
 
 
 def split_probe_settings(
-    options: BeliefOptions | None,
+    options: BeliefOptions | None, language: str = ""
 ) -> tuple["ProbeSettings", tuple[str, int | None]]:
-    """How to ask a model, and where it runs."""
+    """How to ask a model, and where it runs. Of statements in several languages, those in
+    `language` are asked."""
     from kgbias.evidence import ProbeSettings
     from kgbias.probe.sets import read_statements
 
     settings: dict[str, Any] = {k: v for k, v in (options or {}).items() if _is_set(v)}
     placement = settings.pop("executor", LOCAL_EXECUTOR), settings.pop("processes", None)
     if "statements" in settings:
-        settings["statements"] = read_statements(settings["statements"])
+        settings["statements"] = read_statements(settings["statements"], language)
     if "marked" in settings:
         settings["marked"] = as_names(settings["marked"])
     return ProbeSettings(**settings), placement

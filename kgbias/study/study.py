@@ -626,7 +626,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         choices = MAX_CHOICES if asks_instead else 0
         if not KINDS[parse_spec(model).kind].scorer:
             return AuditPrice(answers, 0, None, choices, names)
-        settings, _ = split_probe_settings(asking)
+        settings, _ = split_probe_settings(asking, config.pack.language)
         probes = settings.probes
         if groups and not config.dynamic:
             probes = estimate_max_probes(groups, config.count_places(1), settings)

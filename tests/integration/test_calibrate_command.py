@@ -14,6 +14,7 @@ from kgbias.calibrate.belief_rows import build_belief_rows as belief_rows
 from kgbias.calibrate.coverage import build_coverage_rows, count_false_positives
 from kgbias.calibrate.evidence_rows import build_evidence_rows as evidence_rows
 from kgbias.calibrate.label_rows import build_label_rows as label_rows
+from kgbias.calibrate.language_rows import build_language_rows as language_rows
 from kgbias.cli import cli
 from kgbias.graph.types import Run
 from kgbias.io.progress import SilentProgress
@@ -66,12 +67,17 @@ def test_the_command_on_the_reference_model(monkeypatch: pytest.MonkeyPatch) -> 
     arguments = ["calibrate", "--category", "faiths", "--json"]
     first = CliRunner().invoke(cli, arguments, catch_exceptions=False)
     table = json.loads(first.stdout)
-    rows = (*ROWS, *evidence_rows(), *belief_rows(), *label_rows(), *story_rows())
+    core_rows = (*ROWS, *evidence_rows(), *belief_rows(), *language_rows(), *label_rows())
+    rows = (*core_rows, *story_rows())
     assert list(table) == [row.__name__ for row in rows]
     for numbers in table.values():
         assert {"value", "low", "high", "n"} <= set(numbers)
     assert table["well_formed"]["value"] >= 0.95
     assert table["in_world"]["value"] >= 0.9
+    assert table["second_language_read"]["value"] >= 0.9
+    assert table["second_language_beliefs"]["value"] >= 0.9
+    assert table["false_language_differences"]["value"] <= 0.05
+    assert table["language_differences"]["value"] >= 0.9
     assert table["topic_rank_correlation"]["value"] >= 0.8
     assert table["regard_rank_correlation"]["value"] >= 0.7  # six groups only
     if importlib.util.find_spec("spacy"):

