@@ -15,7 +15,7 @@ same figure; lifts have a mean of 0 over the attributes of each group besides.
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import Random
@@ -37,7 +37,7 @@ from kgbias.methods.known.tables import Stereotype, word_stereotype
 from kgbias.models.score.base import Array
 from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.stats.estimate import Estimate
-from kgbias.stats.inference import clustered_proportion, ranks, share_interval
+from kgbias.stats.inference import clustered_proportion, proportion, ranks, share_interval
 
 NAMES_OF_GROUP = 3
 """How many of a group's names are asked."""
@@ -121,6 +121,28 @@ class StrongestLifts:
     recorded: int
     chance: float
     chance_high: float
+
+
+@dataclass(frozen=True, slots=True)
+class BeliefPrecision:
+    """How many of a model's beliefs people recorded: pairs of a group and an attribute that the
+    table has of some group. `chance` and `chance_high` as for `StrongestLifts`."""
+
+    kind: str
+    believed: int
+    recorded: int
+    chance: float
+    chance_high: float
+
+    def __str__(self) -> str:
+        share = proportion(self.recorded, self.believed)
+        by_chance = self.chance / self.believed, self.chance_high / self.believed
+        return (
+            f"of {self.believed} beliefs on recorded {self.kind}s people recorded "
+            f"{self.recorded} of the same group: precision {share.value:.2f} "
+            f"({share.interval('.2f')}); by chance {by_chance[0]:.2f} "
+            f"(95% below {by_chance[1]:.2f})"
+        )
 
 
 @dataclass(frozen=True)
@@ -431,26 +453,66 @@ def agreement_of_beliefs(
 ) -> list[AgreementFigure]:
     """The figures of lifts that a run holds: `find_lift` gives that of a group and a statement, NaN
     if it was not asked. An attribute counts if it was asked of all `groups` of its category."""
+    figures: list[AgreementFigure] = []
+    for category, table, lifts in _iter_asked(entries, kinds, find_lift, groups):
+        found = judge_agreement({BELIEVED: lifts}, table)
+        figures += [replace(figure, category=category) for figure in found]
+    return figures
+
+
+def precision_of_beliefs(
+    entries: Sequence[tuple[Group, Stereotype]],
+    kinds: Mapping[str, str],
+    find_belief: Callable[[Group, str], float],
+    groups: Sequence[Group],
+) -> list[BeliefPrecision]:
+    """How many of a model's beliefs on recorded attributes people recorded of the same group, for
+    traits and things apart; `find_belief` gives 1 for a belief, 0 for none, NaN if it was not
+    asked."""
+    counts: dict[str, list[tuple[int, int, list[int]]]] = defaultdict(list)
+    for _, table, beliefs in _iter_asked(entries, kinds, find_belief, groups):
+        for kind in KINDS:
+            columns = [n for n, own_kind in enumerate(table.kinds) if own_kind == kind]
+            believed, strong = beliefs[:, columns] > 0, table.strong[:, columns]
+            dealt = [
+                int((deal & believed).sum())
+                for deal in _deal_tables(strong, table.categories, _DEALS)
+            ]
+            counts[kind].append((int(believed.sum()), int((strong & believed).sum()), dealt))
+    found = []
+    for kind, parts in counts.items():
+        believed_count, recorded = (sum(part[n] for part in parts) for n in (0, 1))
+        if believed_count:
+            dealt_sums = np.sum([part[2] for part in parts], axis=0)
+            found.append(BeliefPrecision(kind, believed_count, recorded, *_floor(dealt_sums)))
+    return found
+
+
+def _iter_asked(
+    entries: Sequence[tuple[Group, Stereotype]],
+    kinds: Mapping[str, str],
+    find_value: Callable[[Group, str], float],
+    groups: Sequence[Group],
+) -> Iterator[tuple[str, RecordedTable, Array]]:
+    """For each category, the attributes that were asked of all its groups as a table, with the
+    value of each, [groups, attributes]."""
     by_category: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
         by_category[group.category].append(group)
     statements = {normalise(entry.attribute): word_stereotype(entry) for _, entry in entries}
-    figures: list[AgreementFigure] = []
     for category, members in by_category.items():
         own_entries = [(group, entry) for group, entry in entries if group.category == category]
         own = dict.fromkeys(normalise(entry.attribute) for _, entry in own_entries)
-        lifts = np.array([[find_lift(g, statements[a]) for a in own] for g in members])
-        if len(members) < MIN_GROUPS or not lifts.size:
+        values = np.array([[find_value(g, statements[a]) for a in own] for g in members])
+        if len(members) < MIN_GROUPS or not values.size:
             continue
-        asked = ~np.isnan(lifts).any(axis=0)
+        asked = ~np.isnan(values).any(axis=0)
         attributes = [a for a, is_asked in zip(own, asked, strict=True) if is_asked]
         if not attributes:
             continue
         table = RecordedTable.from_entries(own_entries, attributes, kinds, members)
         order = [members.index(group) for group in table.groups]
-        found = judge_agreement({BELIEVED: lifts[order][:, asked]}, table)
-        figures += [replace(figure, category=category) for figure in found]
-    return figures
+        yield category, table, values[order][:, asked]
 
 
 def centre_lifts(bits: Array, categories: Categories) -> Array:

@@ -250,6 +250,7 @@ def _comparison_record(comparison: StereotypeComparison) -> dict[str, Any]:
             for belief in comparison.unrecorded_beliefs
         ],
         "agreement": figure_rows(comparison.agreement),
+        "precision": [asdict(precision) for precision in comparison.precision],
         "statements": [_statement_record(row) for row in comparison.rows],
         "recorded": [
             nan_to_none(
@@ -313,6 +314,7 @@ def _summary_lines(comparison: StereotypeComparison) -> list[str]:
             f"finds "
             f"{floor['found'] / max(floor['tested'], 1):.1%} of all statements that were asked"
         )
+    lines += map(str, comparison.precision)
     if comparison.missing_groups:
         lines.append(f"not in the table, so not marked: {', '.join(comparison.missing_groups)}")
     return lines

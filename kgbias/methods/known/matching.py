@@ -20,6 +20,7 @@ from kgbias.errors import DataError
 from kgbias.evidence.claims import Claim, are_exclusive, extract_claims
 from kgbias.evidence.evidence_table import read_beliefs, summarise_floor
 from kgbias.evidence.indicators import Indicators
+from kgbias.evidence.model_agreement import lift_estimate
 from kgbias.evidence.names import all_names, declared_indicators, normalise_name
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements, triple_columns
 from kgbias.graph.stereotypes import (
@@ -38,7 +39,12 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.language.words import join_words
-from kgbias.methods.known.agreement import AgreementFigure, agreement_of_beliefs
+from kgbias.methods.known.agreement import (
+    AgreementFigure,
+    BeliefPrecision,
+    agreement_of_beliefs,
+    precision_of_beliefs,
+)
 from kgbias.methods.known.tables import SEEGULL, Stereotype, word_stereotype
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
@@ -108,6 +114,7 @@ class StereotypeComparison(Result):
         agreement: whether its lifts rank the groups of which a stereotype is recorded above the
             others, for statements that were asked of all groups of a category; empty without a
             model (`kgbias.methods.known.agreement`).
+        precision: how many of its beliefs on these statements are recorded, beside chance.
     """
 
     source: str
@@ -120,6 +127,7 @@ class StereotypeComparison(Result):
     unrecorded_beliefs: Sequence[UnrecordedBelief] = ()
     floor: Mapping[str, Any] = field(default_factory=dict)
     agreement: Sequence[AgreementFigure] = ()
+    precision: Sequence[BeliefPrecision] = ()
 
     @cached_property
     def shares(self) -> Mapping[str, Estimate]:
@@ -313,6 +321,7 @@ def match_stereotypes(
     stereotype_counts = _count_stereotypes(
         run, own_entries, groups, statements.triples, matches, beliefs
     )
+    recorded_of = [(groups[entry.group], entry) for entry in own_entries]
     return StereotypeComparison(
         own_entries[0].source,
         rows,
@@ -324,11 +333,14 @@ def match_stereotypes(
         beliefs.list_unrecorded(run.groups, recorded, matches),
         beliefs.floor,
         agreement_of_beliefs(
-            [(groups[entry.group], entry) for entry in own_entries],
+            recorded_of,
             kinds or {},
             beliefs.find_lift,
             run.groups,
         )
+        if beliefs.edges
+        else (),
+        precision_of_beliefs(recorded_of, kinds or {}, beliefs.find_belief, run.groups)
         if beliefs.edges
         else (),
     )
@@ -389,6 +401,11 @@ class _ModelBeliefs:
         edge = self.find_edge(group.id, statement)
         return edge.lift if edge else math.nan
 
+    def find_belief(self, group: Group, statement: str) -> float:
+        """1 for a belief, 0 for none; NaN if it was not asked."""
+        edge = self.find_edge(group.id, statement)
+        return float(edge.verdict == BELIEVED) if edge else math.nan
+
     def list_unrecorded(
         self,
         groups: Sequence[Group],
@@ -397,7 +414,7 @@ class _ModelBeliefs:
     ) -> list[UnrecordedBelief]:
         names = {group.id: group.name for group in groups if group.id in recorded}
         unrecorded_beliefs = [
-            UnrecordedBelief(names[group], self.statements[words], _lift_estimate(edge))
+            UnrecordedBelief(names[group], self.statements[words], lift_estimate(edge))
             for (group, words), edge in self.edges.items()
             if edge.verdict == BELIEVED
             and group in names
@@ -406,10 +423,6 @@ class _ModelBeliefs:
         return sorted(
             unrecorded_beliefs, key=lambda each: (-each.lift.value, each.group, each.statement)
         )
-
-
-def _lift_estimate(edge: BelievedEdge) -> Estimate:
-    return Estimate(edge.lift, edge.low, edge.high, edge.names)
 
 
 def match_groups(
@@ -545,7 +558,7 @@ def _count_stereotypes(
                 _mean_share(
                     [counts[other] > 0 for other in other_groups if other in crawled_groups]
                 ),
-                _lift_estimate(edge) if edge else Estimate.missing(),
+                lift_estimate(edge) if edge else Estimate.missing(),
                 edge.verdict == BELIEVED if edge else None,
                 _mean_share([each.verdict == BELIEVED for each in other_edges if each]),
             )

@@ -329,6 +329,30 @@ def test_a_run_prints_the_same_of_its_beliefs() -> None:
     assert by.attribute.category == "c"
 
 
+def test_beliefs_have_a_precision_beside_chance() -> None:
+    """Four traits, each recorded of one of four groups: the model believes three of these, and two
+    of a group that they are not recorded of. Dealt anew, a fourth of what it believes is
+    recorded."""
+    from kgbias.methods.known.agreement import precision_of_beliefs
+
+    groups = [Group(name, "c") for name in "ABCD"]
+    traits = ("rude", "calm", "lazy", "kind")
+    entries = [
+        (group, Stereotype("t", group.name, trait))
+        for group, trait in zip(groups, traits, strict=True)
+    ]
+    believed = {("A", "rude"), ("B", "calm"), ("C", "lazy"), ("A", "kind"), ("B", "kind")}
+
+    def find_belief(group: Group, statement: str) -> float:
+        return float((group.name, statement.removeprefix("are ")) in believed)
+
+    (found,) = precision_of_beliefs(entries, {}, find_belief, groups)
+    assert (found.kind, found.believed, found.recorded) == ("trait", 5, 3)
+    assert found.chance == pytest.approx(5 / 4, abs=0.2) and found.chance_high >= 3
+    assert "precision 0.60" in str(found) and "by chance 0.2" in str(found)
+    assert precision_of_beliefs(entries, {}, lambda group, statement: 0.0, groups) == []
+
+
 def test_at_most_forty_groups_are_asked() -> None:
     """Those with the most entries."""
     from kgbias.methods.known.agreement import MAX_GROUPS, _choose_groups
