@@ -131,6 +131,12 @@ def test_where_a_predicate_ends(name: str, answer: str, predicate: str, object: 
     assert (found.predicate, found.object) == (predicate, object), found.reason
 
 
+def test_a_mark_on_the_last_letter_of_the_prompt_is_no_part_of_the_object() -> None:
+    """As Gemma 3 270M went on: the Arabic word for "always", and then its vowel sign."""
+    found = read(load_pack("arabic"), "\u064b يفضلون السفر إلى أستراليا.", "دائما", "الإيطاليون")
+    assert (found.outcome, found.object) == ("ok", "يفضلون السفر إلى أستراليا")
+
+
 def test_scripts_without_spaces_are_written_so() -> None:
     assert join_words("德国人", "喜欢", "啤酒") == "德国人喜欢啤酒"
     assert join_words("Germans", "love", "beer") == "Germans love beer"

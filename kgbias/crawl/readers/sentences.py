@@ -6,6 +6,7 @@ around the sentence is removed, and a sentence about something else is not read.
 """
 
 import re
+import unicodedata
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -96,7 +97,10 @@ def _find_sentence(
 ) -> tuple[str, bool]:
     """What follows subject and predicate in the answer's sentence about them, and whether this is
     certain: it is if the sentence repeats them, or begins with a small letter."""
+    # A mark that stands on the prompt's last letter (Arabic: دائما, and then ً) is of that word.
     text = answer.lstrip()
+    while text and unicodedata.combining(text[0]):
+        text = text[1:].lstrip()
     if _WORD_CONTINUATION.match(
         answer
     ):  # "Women can" and "'t be cruel" say the opposite of what was asked
