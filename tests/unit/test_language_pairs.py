@@ -29,6 +29,7 @@ from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import ProbeGrid, Scores
 from kgbias.packs import load_pack
+from tests.texts import Texts
 from tests.unit.test_evidence import Believer
 from tests.unit.test_languages import LANGUAGES
 
@@ -125,7 +126,7 @@ def test_what_was_planted_in_two_languages_is_found(study: Study) -> None:
         assert (row["p_value"] < 0.05) == (len(shown) == 1), row
     (comparison,) = both.comparisons
     assert comparison.dealt[1] < 0.1 and abs(comparison.dealt[0]) < 0.4
-    assert "de and en" in both.heading() and "32 are believed in both, 8 shown" in both.heading()
+    assert "32 are believed in both, 8 shown in de alone, 8 in en" in both.heading()
     axes = both.draw()
     assert axes.get_xlabel() == "lift in de (bits)"
 
@@ -134,16 +135,14 @@ def parallel_table() -> list[dict[str, str]]:
     return [dict(zip(("de", "en"), pair, strict=True)) for pair in PARALLEL]
 
 
-def test_the_command_compares_two_languages(study: Study, tmp_path: Path) -> None:
+def test_the_command_compares_two_languages(study: Study, tmp_path: Path, texts: Texts) -> None:
     table = tmp_path / "pairs.csv"
     table.write_text("de,en\n" + "".join(f"{a},{b}\n" for a, b in PARALLEL), "utf-8")
     options = ["in de", "in en", "--store", study.url, "--parallel", str(table)]
     shown = CliRunner().invoke(cli, ["compare", *options])
     assert shown.exit_code == 0, shown.output
     lines = shown.stdout.splitlines()
-    assert lines[0] == (
-        "bilingual in de and en, nationalitaet: 4 groups and 40 statements that a table pairs"
-    )
+    texts.check("\n".join(lines[:4]))
     assert "love thing" in shown.stdout and "128 more with" in lines[-1]
     data = json.loads(CliRunner().invoke(cli, ["compare", *options, "--json"]).stdout)
     assert data["paired_by"] == "table" and data["categories"][0]["both"] == 32
@@ -154,7 +153,7 @@ def test_the_command_compares_two_languages(study: Study, tmp_path: Path) -> Non
     text = page.read_text("utf-8")
     assert "What bilingual believes in de and in en" in text and "love thing9" in text
     assert isinstance(refused.exception, UsageError)
-    assert "--parallel has no effect" in str(refused.exception)
+    texts.check(refused.exception)
 
 
 def test_a_difference_is_paired_by_nothing_but_groups_and_statements(study: Study) -> None:
@@ -168,13 +167,13 @@ def test_a_difference_is_paired_by_nothing_but_groups_and_statements(study: Stud
         assert other["p_value"] == pytest.approx(row["p_value"])
 
 
-def test_what_cannot_be_compared_says_what_to_do(store: SQLiteStore) -> None:
+def test_what_cannot_be_compared_says_what_to_do(store: SQLiteStore, texts: Texts) -> None:
     for language in GROUPS:
         crawl(store, language)
     with kgbias.open(store.url) as study:
-        with pytest.raises(UsageError, match="no one model was asked"):
+        with texts.raises(UsageError):
             study.compare_languages("in de", "in en")
-        with pytest.raises(UsageError, match="both in 'de'"):
+        with texts.raises(UsageError):
             study.compare_languages("in de", "in de")
 
 
@@ -233,13 +232,13 @@ def test_statements_are_paired_by_meaning() -> None:
     assert pair_by_meaning("abc", "ABC", encode, min_cosine=1.01) == []
 
 
-def test_parallel_statements_are_read(tmp_path: Path) -> None:
+def test_parallel_statements_are_read(tmp_path: Path, texts: Texts) -> None:
     path = tmp_path / "pairs.csv"
     path.write_text("EN,de,fr\nare kind,sind nett,\nare shy,,sont timides\n", "utf-8")
     assert read_parallel(path, ("de", "en")) == [("sind nett", "are kind")]
-    with pytest.raises(DataError, match="'es'"):
+    with texts.raises(DataError):
         read_parallel(path, ("de", "es"))
-    with pytest.raises(DataError, match="both de and fr"):
+    with texts.raises(DataError):
         read_parallel(path, ("de", "fr"))
-    with pytest.raises(DataError, match="in two rows"):
+    with texts.raises(DataError):
         pair_by_table(["a", "b"], ["c"], [("a", "c"), ("b", "c")])
