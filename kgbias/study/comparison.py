@@ -258,7 +258,8 @@ class StudyComparison(StudyPart):
         (docs/how-to/languages.md).
 
         Args:
-            first, second: the runs or their names.
+            first: a run or its name.
+            second: a run in another language, or its name.
             model: the model that was asked about both (None: that of the first crawl, if it was).
             parallel: a table with a column for each language (`de`, `en`), whose rows say the same.
                 None: statements are the same if they are each other's nearest in the vectors of
