@@ -27,7 +27,7 @@ from kgbias.evidence.model_agreement import (
 from kgbias.evidence.names import MIN_NAMES, declared_indicators
 from kgbias.evidence.probe_tables import NameTable
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BeliefRun, Group, node_id
+from kgbias.graph.types import BeliefRun, BelievedEdge, Group, node_id
 from kgbias.ids import normalise
 from kgbias.io.tables import TableFormat, as_text, is_missing, read_sheet
 from kgbias.io.tables_in_memory import Texts, as_table_file
@@ -134,7 +134,7 @@ def find_shared_model(
     """How one model was asked about each of two runs: the named one, or that of the first run if
     there is a choice. Raises UsageError, with what to do, unless both were."""
     asked = [
-        {belief_run.model.name: belief_run for belief_run in reversed(run.belief_runs())}
+        {belief_run.model.name: belief_run for belief_run in reversed(run.find_all(BeliefRun))}
         for run in (first, second)
     ]
     shared = [name for name in asked[0] if name in asked[1]]
@@ -190,7 +190,7 @@ class LanguageSide:
         """The side as `BeliefComparison` takes it, by the keys of the first side: whether a
         statement is believed is what the store has, the lifts are those of the test."""
         category = self.table.category
-        stored = self.run.beliefs(self.belief_run.id)
+        stored = self.run.find_all(BelievedEdge, asking=self.belief_run)
         own = ModelBeliefs.from_run(
             self.language, self.run, self.belief_run, stored, category, None
         )
@@ -273,7 +273,7 @@ def compare_languages(
         groups = [pair[place] for pair in pairs]
         chosen = [(pair.first, pair.second)[place] for pair in statements]
         tests.append(side.test([group.name for group in groups], chosen))
-        sides.append(side.beliefs(tests[-1], groups, chosen, keys))
+        sides.append(side.find_all(BelievedEdge, asking_id=tests[-1], statement_id=groups))
     return LanguageComparison(
         sides,
         first.table.category,

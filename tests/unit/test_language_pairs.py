@@ -25,7 +25,7 @@ from kgbias.evidence.language_pairs import (
 from kgbias.evidence.probe_tables import build_name_tables
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Generation, Group, Run, Triple
+from kgbias.graph.types import BeliefRun, Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import ProbeGrid, Scores
 from kgbias.packs import load_pack
@@ -186,7 +186,7 @@ def test_one_language_with_itself_differs_in_nothing(store: SQLiteStore) -> None
         scorer: Any = Bilingual()
         with kgbias.open(store.url) as study:
             study.run(run.name).evidence(scorer)
-        (belief_run,) = run.belief_runs()
+        (belief_run,) = run.find_all(BeliefRun)
         (table,) = build_name_tables(run, belief_run, run.triples()).values()
         sides.append(LanguageSide(run, language, belief_run, table))
     pairs = pair_by_table(sides[0].texts, sides[1].texts, PARALLEL)
