@@ -273,7 +273,7 @@ def compare_languages(
         groups = [pair[place] for pair in pairs]
         chosen = [(pair.first, pair.second)[place] for pair in statements]
         tests.append(side.test([group.name for group in groups], chosen))
-        sides.append(side.find_all(BelievedEdge, asking_id=tests[-1], statement_id=groups))
+        sides.append(side.beliefs(tests[-1], groups, chosen, keys))
     return LanguageComparison(
         sides,
         first.table.category,
