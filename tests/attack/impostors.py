@@ -275,6 +275,8 @@ def names(commands: Commands, folder: Path, rng: random.Random, n: int) -> Fault
     done = commands.run("import", "t.csv", "--run", "i", cwd=folder)
     yield f"import {name!a}", done.fault or (done.code != 0) * refusal_fault(done.code, done.err)
     if done.code == 0:
-        others = is_plain and not _count(folder, f"\"group\" WHERE name = '{name}'")
-        yield f"import {name!a}", "has another name" * others
+        with closing(sqlite3.connect(folder / "kgbias.db")) as db:
+            kept = [group for (group,) in db.execute('SELECT name FROM "group"')]
+        others = name not in kept if is_plain else any(unseen in group for group in kept)
+        yield f"import {name!a}", f"is kept as one of {kept!a}" * others
         yield f"runs {name!a}", commands.run("runs", cwd=folder).fault
