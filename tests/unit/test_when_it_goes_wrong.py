@@ -8,6 +8,7 @@ import os
 import re
 import resource
 import socket
+import sys
 import threading
 import time
 import warnings
@@ -15,6 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -424,6 +426,26 @@ def test_what_the_file_system_lacks_is_said(code: str, said: str) -> None:
 def test_advice_on_a_certificate_is_given_where_it_helps(said: str, advice: str) -> None:
     text = f"[SSL: CERTIFICATE_VERIFY_FAILED] certificate verify failed: {said}"
     assert re.match(re.escape(text) + advice, reason(OSError(text)))
+
+
+@pytest.mark.parametrize("has_torch", [False, True])
+def test_a_command_with_a_model_ends_without_a_list_of_leaks(
+    has_torch: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from kgbias.__main__ import main
+
+    def end() -> None:
+        raise SystemExit(0)
+
+    frozen: list[bool] = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(True))
+    monkeypatch.setattr(cli, "main", end)
+    with monkeypatch.context() as modules, pytest.raises(SystemExit):
+        modules.delitem(sys.modules, "torch", raising=False)
+        if has_torch:
+            modules.setitem(sys.modules, "torch", SimpleNamespace())
+        main()
+    assert frozen == [True] * (not has_torch)
 
 
 def test_a_folder_that_was_removed_under_the_command_is_named(
