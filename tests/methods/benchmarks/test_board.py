@@ -27,7 +27,7 @@ from kgbias.compare.paired_tests import (
 )
 from kgbias.errors import KgbiasError, StoreError, UsageError
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import ProbeRun
+from kgbias.graph.types import ProbedEdge, ProbeRun
 from kgbias.methods import benchmarks
 from kgbias.methods.benchmarks.base import OVERALL, DomainFigure, FigureInfo
 from kgbias.methods.benchmarks.bbq import BBQ
@@ -498,17 +498,24 @@ def test_a_run_whose_probing_was_cut_off_is_probed_to_its_end(
     table = tmp_path / "t.csv"
     table.write_text("category,group,predicate,object\ng,women,love,food\ng,men,hate,rain\n")
 
-    def cut_off(*_: object) -> None:
-        raise StoreError("the disk is full")
+    put = StoredRun.put
+
+    def cut_off(run: StoredRun, kind: type, *records: Any, **asked: Any) -> None:
+        if kind is ProbeRun:
+            raise StoreError("the disk is full")
+        put(run, kind, *records, **asked)
 
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.import_file(table, name="r")
         with monkeypatch.context() as patch:
-            patch.setattr(StoredRun, "save_probe_run", cut_off)
+            patch.setattr(StoredRun, "put", cut_off)
             with pytest.raises(StoreError):
                 benchmarks.run_benchmarks(study, ["reference"], run="r")
         benchmarks.run_benchmarks(study, ["reference"], run="r")
-        assert [p.record["triples"] for p in run.stored.find_all(ProbeRun)] == [2]
+        (probing,) = run.stored.find_all(ProbeRun)
+        assert probing.record["triples"] == 2
+        edges = run.stored.find_all(ProbedEdge, asking=probing)
+        assert len(edges) == 4 and all(e.rank >= 1 and e.lift is not None for e in edges)
 
 
 def test_apx_has_one_route(models: dict[str, Model], files: dict[str, str], tmp_path: Path) -> None:
