@@ -1,11 +1,11 @@
 """The default store: the whole graph and the answer log in one SQLite file.
 
 Write-ahead logging lets others read while a crawl writes; with `synchronous=FULL`, a committed
-answer survives a power cut. There is one writer at a time: a second one waits. A new kind of node
-or edge needs a migration in `kgbias.graph.sqlite.schema`, and methods beside those of similar
-kinds.
+answer survives a power cut. There is one writer at a time: a second one waits. An edge of a run
+needs its declaration alone (`kgbias.graph.edge_records`); any other new kind of node or edge a
+migration in `kgbias.graph.sqlite.schema`, and methods beside those of similar kinds.
 
-Runs, findings, probes and maintenance are a class each over one connection (`database`), as in the
+Runs, findings, edges, probes and maintenance are a class each over one connection (`database`), as in the
 Neo4j store. A store is opened for writing at its first write. A database of another program is
 refused, unchanged (`file_check`). Every statement runs behind one guard, which turns SQLite's
 errors into a line that says what to do (`connection`).

@@ -380,6 +380,7 @@ def _edge_table(edge: EdgeRecord) -> str:
     """
 
 
+# A younger migration goes after these.
 MIGRATIONS += [_edge_table(edge) for edge in EDGE_RECORDS.values() if not edge.own_table]
 # `PRAGMA user_version` counts the migrations from 200; a store with a lower number is refused.
 # Whoever renames a column before 0.1.0 is released raises this to the next hundred.
