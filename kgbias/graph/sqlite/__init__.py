@@ -5,7 +5,8 @@ answer survives a power cut. There is one writer at a time: a second one waits. 
 needs its declaration alone (`kgbias.graph.edge_records`); any other new kind of node or edge a
 migration in `kgbias.graph.sqlite.schema`, and methods beside those of similar kinds.
 
-Runs, findings, edges, probes and maintenance are a class each over one connection (`database`), as in the
+Runs, findings, edges, probes and maintenance are a class each over one connection (`database`), as
+in the
 Neo4j store. A store is opened for writing at its first write. A database of another program is
 refused, unchanged (`file_check`). Every statement runs behind one guard, which turns SQLite's
 errors into a line that says what to do (`connection`).
