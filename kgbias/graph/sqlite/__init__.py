@@ -6,9 +6,8 @@ needs its declaration alone (`kgbias.graph.edge_records`); any other new kind of
 migration in `kgbias.graph.sqlite.schema`, and methods beside those of similar kinds.
 
 Runs, findings, edges, probes and maintenance are a class each over one connection (`database`), as
-in the
-Neo4j store. A store is opened for writing at its first write. A database of another program is
-refused, unchanged (`file_check`). Every statement runs behind one guard, which turns SQLite's
+in the Neo4j store. A store is opened for writing at its first write. A database of another program
+is refused, unchanged (`file_check`). Every statement runs behind one guard, which turns SQLite's
 errors into a line that says what to do (`connection`).
 """
 
