@@ -9,7 +9,7 @@ A model is asked by other names and other words in each language, so nothing is 
 names of either language are a sample of their own. What is paired are the groups and statements.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, ClassVar
@@ -110,22 +110,24 @@ def read_parallel(source: Texts, languages: tuple[str, str]) -> list[tuple[str, 
 def pair_groups(first: StoredRun, second: StoredRun) -> dict[str, Group]:
     """By the id of each group of the second run that the first has too: the first's."""
     by_name: dict[str, Group] = {}
-    for group in first.groups:
-        for name in _name_ids(first, group):
+    for group, names in _name_ids(first):
+        for name in names:
             by_name.setdefault(name, group)
     pairs: dict[str, Group] = {}
-    for group in second.groups:
-        same = next((by_name[id] for id in _name_ids(second, group) if id in by_name), None)
+    for group, names in _name_ids(second):
+        same = next((by_name[name] for name in names if name in by_name), None)
         if same is not None and same not in pairs.values():
             pairs[group.id] = same
     return pairs
 
 
-def _name_ids(run: StoredRun, group: Group) -> list[str]:
-    """What a group is called itself, its own name first: not the paraphrases of it."""
-    declared = declared_indicators(run).find_group(group)
-    others = (declared.name, *declared.aliases) if declared else ()
-    return [node_id("group", name) for name in (group.name, *group.variants, *others)]
+def _name_ids(run: StoredRun) -> Iterator[tuple[Group, list[str]]]:
+    """What each group is called itself, its own name first: not the paraphrases of it."""
+    indicators = declared_indicators(run)
+    for group in run.groups:
+        declared = indicators.find_group(group)
+        others = (declared.name, *declared.aliases) if declared else ()
+        yield group, [node_id("group", name) for name in (group.name, *group.variants, *others)]
 
 
 def find_shared_model(

@@ -105,7 +105,7 @@ def study(store: SQLiteStore) -> Study:
     opened = kgbias.open(store.url)
     for language in GROUPS:
         scorer: Any = Bilingual(turned=8)
-        opened.run(f"in {language}").evidence(scorer, asking={"floor": "full"})
+        opened.run(f"in {language}").evidence(scorer)
     return opened
 
 
@@ -127,6 +127,13 @@ def test_what_was_planted_in_two_languages_is_found(study: Study) -> None:
     (comparison,) = both.comparisons
     assert comparison.dealt[1] < 0.1 and abs(comparison.dealt[0]) < 0.4
     assert "32 are believed in both, 8 shown in de alone, 8 in en" in both.heading()
+    # Turned round, every difference changes its sign alone: nothing is paired by name.
+    turned = study.compare_languages("in en", "in de", parallel=parallel_table()).records()
+    by_place = {(row["other_group"], row["other_statement"]): row for row in turned}
+    for row in rows:
+        other = by_place[row["group"], row["statement"]]
+        assert other["difference"] == pytest.approx(-row["difference"])
+        assert other["p_value"] == pytest.approx(row["p_value"])
     axes = both.draw()
     assert axes.get_xlabel() == "lift in de (bits)"
 
@@ -154,17 +161,6 @@ def test_the_command_compares_two_languages(study: Study, tmp_path: Path, texts:
     assert "What bilingual believes in de and in en" in text and "love thing9" in text
     assert isinstance(refused.exception, UsageError)
     texts.check(refused.exception)
-
-
-def test_a_difference_is_paired_by_nothing_but_groups_and_statements(study: Study) -> None:
-    """Turned round, every difference changes its sign alone."""
-    turned = study.compare_languages("in en", "in de", parallel=parallel_table()).records()
-    found = study.compare_languages("in de", "in en", parallel=parallel_table()).records()
-    by_place = {(row["other_group"], row["other_statement"]): row for row in turned}
-    for row in found:
-        other = by_place[row["group"], row["statement"]]
-        assert other["difference"] == pytest.approx(-row["difference"])
-        assert other["p_value"] == pytest.approx(row["p_value"])
 
 
 def test_what_cannot_be_compared_says_what_to_do(store: SQLiteStore, texts: Texts) -> None:
