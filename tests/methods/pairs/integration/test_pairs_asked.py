@@ -217,6 +217,7 @@ def test_the_commands(tmp_path: Path) -> None:
             cli, [*asked, "--requests", str(own), "--category", "gender", "--run", "p"]
         )
         assert told.exit_code == 0 and "run p: 48 answers" in told.output
+        assert "asked 48, from the log 0; " in " ".join(told.output.split())  # and the tokens
     how = ("--measure", "words", "--measure", "refused")
     shown = run.invoke(cli, ["pairs", "results", "p", *store, *how])
     assert shown.exit_code == 0 and "this request" in shown.output
