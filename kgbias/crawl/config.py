@@ -9,7 +9,7 @@ if a person names them.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any, NamedTuple, TypedDict
 
 from kgbias.crawl.seeds import DynamicSeeds, SeedCategory, as_groups
 from kgbias.crawl.strategies import ARMS as ARMS
@@ -552,9 +552,16 @@ def read_crawl_config(
     return config
 
 
+class _RebuiltConfigs(NamedTuple):
+    """A configuration before and after the model named groups."""
+
+    before: CrawlConfig
+    full: CrawlConfig
+
+
 def _rebuild_configs(
     record: Mapping[str, Any], categories: Sequence[Category], pack: Pack
-) -> tuple[CrawlConfig, CrawlConfig]:
+) -> _RebuiltConfigs:
     """The configuration before and after the model named groups."""
     seeds = [_rebuild_seed(record, category) for category in categories]
     if {s.category.name for s in seeds} != set(record["seeds"]):
@@ -573,7 +580,7 @@ def _rebuild_configs(
         **parameters,
     )
     if full_config.dynamic is None:
-        return full_config, full_config
+        return _RebuiltConfigs(full_config, full_config)
     # The class whose groups the model named comes first (`CrawlConfig.with_groups_of`).
     dynamic_seeds = DynamicSeeds(_without_model_groups(seeds[0]), *record["dynamic"])
     first_config = CrawlConfig(
@@ -583,7 +590,7 @@ def _rebuild_configs(
         dynamic=dynamic_seeds,
         **parameters,
     )
-    return first_config, full_config
+    return _RebuiltConfigs(first_config, full_config)
 
 
 def _rebuild_seed(record: Mapping[str, Any], category: Category) -> SeedCategory:

@@ -239,22 +239,38 @@ def _is_declared_refusal(reader: str, text: str) -> bool:
 _PROMPT_MARKS = re.compile(r"^\s*#?\s*|\s*(?:\nA:|\.\.\.)\s*$")
 
 
-def parse_prompt(prompt: str, names: Iterable[str]) -> tuple[str, str]:
+class PromptSubject(NamedTuple):
+    """Whom a prompt asks about, and the predicate that it gives."""
+
+    name: str
+    predicate: str
+
+
+def parse_prompt(prompt: str, names: Iterable[str]) -> PromptSubject:
     """A prompt's name for the group, and the predicate it gives, "" if the model was to name it.
     `names` are the group's; ("", "") for a prompt without any of them."""
     matches = [
         match for name in names for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", prompt)
     ]
     if not matches:
-        return "", ""
+        return PromptSubject("", "")
     # The last mention is what is asked about; of two that end there, the longer ("trans women").
     last_match = max(matches, key=lambda match: (match.end(), match.end() - match.start()))
-    return last_match[0], " ".join(_PROMPT_MARKS.sub("", prompt[last_match.end() :]).split())
+    return PromptSubject(
+        last_match[0], " ".join(_PROMPT_MARKS.sub("", prompt[last_match.end() :]).split())
+    )
+
+
+class RereadAnswer(NamedTuple):
+    """What a reader finds in an answer; two empty texts if it finds nothing."""
+
+    predicate: str
+    object: str
 
 
 def reread_answer(
     text: str, subject: str, predicate: str, config: Mapping[str, Any]
-) -> tuple[str, str]:
+) -> RereadAnswer:
     """The predicate and object that the reader of a run (with this configuration) finds in an
     answer, without filters and as if no limit had cut it off; ("", "") if it finds none."""
     label = str(config.get("pack", {}).get("reader", "list"))
@@ -269,4 +285,8 @@ def reread_answer(
         subject=subject,
         reader=reader if answer_text == text else "list",
     )
-    return (predicate or reading.predicate, reading.object) if reading.object else ("", "")
+    return (
+        RereadAnswer(predicate or reading.predicate, reading.object)
+        if reading.object
+        else RereadAnswer("", "")
+    )

@@ -24,7 +24,7 @@ from kgbias.models.http import (
     split_messages,
     token_count,
 )
-from kgbias.models.server import ServerModel
+from kgbias.models.server import RawResponse, ServerModel
 
 ANTHROPIC_API = Api(("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", "https://api.anthropic.com")
 _API_VERSION = "2023-06-01"
@@ -99,14 +99,14 @@ class AnthropicModel(ServerModel):
         body["messages"] = [{"role": role, "content": text} for role, text in other_messages]
         return body
 
-    async def _send(self, request: Request, parameters: Mapping[str, Any]) -> tuple[bytes, str]:
+    async def _send(self, request: Request, parameters: Mapping[str, Any]) -> RawResponse:
         body = self._body(request, parameters)
         known_parameters = {name: body.pop(name) for name in ("model", "max_tokens", "messages")}
         # The client no longer knows a temperature: parameters it may not know are sent as they are.
         raw = await self._client.messages.with_raw_response.create(
             **known_parameters, extra_body=body
         )
-        return await raw.read(), raw.headers.get("content-type", "")
+        return RawResponse(await raw.read(), raw.headers.get("content-type", ""))
 
     def failure(self, error: Exception) -> Failure | None:
         import anthropic

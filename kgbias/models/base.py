@@ -8,7 +8,7 @@ needs its weights, so a finished crawl is read back from the answer log at once.
 import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from kgbias.ids import content_id
 from kgbias.io.templates import PromptForm as PromptForm
@@ -214,10 +214,17 @@ class Completer(Protocol):
     def close(self) -> None: ...
 
 
-def find_form(model: Completer, preferred_form: PromptForm) -> tuple[PromptForm, str]:
+class FormChoice(NamedTuple):
+    """The form in which a model is asked, and why; no reason where there is nothing to say."""
+
+    form: PromptForm
+    reason: str
+
+
+def find_form(model: Completer, preferred_form: PromptForm) -> FormChoice:
     """The form in which a model is asked: `preferred_form`, unless only the other is answered; and
     a line that says why, "" where there is nothing to say. A model on a server is asked for it."""
-    find_by_trial: Callable[[PromptForm], tuple[PromptForm, str]] | None = getattr(
-        model, "find_form", None
+    find_by_trial: Callable[[PromptForm], FormChoice] | None = getattr(model, "find_form", None)
+    return (
+        FormChoice(preferred_form, "") if find_by_trial is None else find_by_trial(preferred_form)
     )
-    return (preferred_form, "") if find_by_trial is None else find_by_trial(preferred_form)

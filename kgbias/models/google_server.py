@@ -25,7 +25,7 @@ from kgbias.models.http import (
     split_messages,
     token_count,
 )
-from kgbias.models.server import ServerModel
+from kgbias.models.server import RawResponse, ServerModel
 
 GOOGLE_API = Api(
     ("GOOGLE_API_KEY", "GEMINI_API_KEY"),
@@ -106,7 +106,7 @@ class GoogleModel(ServerModel):
             config["system_instruction"] = system
         return config
 
-    async def _send(self, request: Request, parameters: Mapping[str, Any]) -> tuple[bytes, str]:
+    async def _send(self, request: Request, parameters: Mapping[str, Any]) -> RawResponse:
         # What Gemini calls it.
         roles = {"assistant": "model"}
         raw = await self._client.aio.models.generate_content(
@@ -123,7 +123,7 @@ class GoogleModel(ServerModel):
         response = raw.sdk_http_response
         body, headers = response.body or "", response.headers or {}
         # The client has decoded it, and half a surrogate pair in it could not be encoded otherwise.
-        return body.encode("utf-8", "surrogatepass"), headers.get("content-type", "")
+        return RawResponse(body.encode("utf-8", "surrogatepass"), headers.get("content-type", ""))
 
     def failure(self, error: Exception) -> Failure | None:
         import httpx2

@@ -102,11 +102,18 @@ class ServerReply:
     calls_tool: bool = False
 
 
-def split_messages(request: Request) -> tuple[str, list[tuple[str, str]]]:
+class SplitMessages(NamedTuple):
+    """The instruction of a request in the chat form, and the other messages by role."""
+
+    instruction: str
+    others: list[tuple[str, str]]
+
+
+def split_messages(request: Request) -> SplitMessages:
     """The instruction of a request in the chat form, and the other messages, each with its role."""
     chat_messages = [] if isinstance(request.prompt, str) else request.prompt
     system = "\n\n".join(text for role, text in chat_messages if role == "system")
-    return system, [(role, text) for role, text in chat_messages if role != "system"]
+    return SplitMessages(system, [(role, text) for role, text in chat_messages if role != "system"])
 
 
 def merge_system(request: Request) -> list[tuple[str, str]]:
@@ -502,15 +509,23 @@ def is_key_withheld(url: str, *known_addresses: str | None) -> bool:
     ) not in map(_server_address, filter(None, known_addresses))
 
 
-def _server_address(url: str) -> tuple[str, str | None, int | None]:
+class _ServerAddress(NamedTuple):
+    """What tells one server from another."""
+
+    scheme: str
+    host: str | None
+    port: int | None
+
+
+def _server_address(url: str) -> _ServerAddress:
     """The server of a URL: its scheme, host and port."""
     try:
         parts = urlsplit(url.strip())
         # With its usual port or without one, it is the same server.
         default_port = {"http": 80, "https": 443}.get(parts.scheme)
-        return parts.scheme, parts.hostname, parts.port or default_port
+        return _ServerAddress(parts.scheme, parts.hostname, parts.port or default_port)
     except ValueError:  # half an IPv6 address, or a port that is not one
-        return url, None, None
+        return _ServerAddress(url, None, None)
 
 
 def read_secrets(url: str, api: Api = OPENAI_API) -> Secrets:

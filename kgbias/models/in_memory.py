@@ -8,7 +8,7 @@ that was steered, pruned or hooked is another one, and no answer passes between 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kgbias.errors import ModelError, UsageError, first_line
 from kgbias.io.text import type_with_article
@@ -18,6 +18,7 @@ from kgbias.models.base import (
     Abilities,
     Completer,
     Completion,
+    FormChoice,
     ModelInfo,
     Notify,
     PromptForm,
@@ -104,13 +105,20 @@ def check_is_model(model: Any) -> None:
         )
 
 
-def _split_pair(model: Any, tokenizer: Any) -> tuple[Any, Any]:
+class _LoadedPair(NamedTuple):
+    """A model that is in memory, and its tokenizer."""
+
+    model: Any
+    tokenizer: Any
+
+
+def _split_pair(model: Any, tokenizer: Any) -> _LoadedPair:
     """The model and the tokenizer of a pair, or of a pipeline."""
     if tokenizer is None and isinstance(model, tuple | list) and len(model) == 2:
-        return tuple(model)
+        return _LoadedPair(*model)
     if hasattr(model, "model") and hasattr(model, "tokenizer") and hasattr(model, "task"):
-        return model.model, tokenizer or model.tokenizer
-    return model, tokenizer
+        return _LoadedPair(model.model, tokenizer or model.tokenizer)
+    return _LoadedPair(model, tokenizer)
 
 
 def _is_pretrained(model: Any) -> bool:
@@ -120,6 +128,13 @@ def _is_pretrained(model: Any) -> bool:
 
 def _is_client(model: Any) -> bool:
     return hasattr(model, "base_url") and hasattr(model, "chat")
+
+
+class _Behaviour(NamedTuple):
+    """What tells whether a model still does what it did."""
+
+    log_probabilities: str
+    changes: str
 
 
 class InMemoryModel:
@@ -158,13 +173,13 @@ class InMemoryModel:
         prompts = [tokenise_prompt(request, self._tokenizer, name) for request in requests]
         yield from self._sampler.complete(requests, prompts)
 
-    def find_form(self, preferred_form: PromptForm) -> tuple[PromptForm, str]:
+    def find_form(self, preferred_form: PromptForm) -> FormChoice:
         """The form in which it is asked: messages only if it has a template for them."""
         from kgbias.models.local import form_of_tokenizer
 
         if preferred_form != "chat":
-            return preferred_form, ""
-        return form_of_tokenizer(self._tokenizer), ""
+            return FormChoice(preferred_form, "")
+        return FormChoice(form_of_tokenizer(self._tokenizer), "")
 
     def _check_unchanged(self) -> None:
         with _evaluation_mode(self._model):
@@ -175,9 +190,11 @@ class InMemoryModel:
             "would be taken for the old one's: open it again (in_memory)"
         )
 
-    def _read_behaviour(self) -> tuple[str, str]:
+    def _read_behaviour(self) -> _Behaviour:
         """What it does now, without another look at all its weights."""
-        return rounded_log_probabilities(self._model, self._tokenizer), changes_digest(self._model)
+        return _Behaviour(
+            rounded_log_probabilities(self._model, self._tokenizer), changes_digest(self._model)
+        )
 
     @cached_property
     def _may_think(self) -> bool:

@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Any, Self
 
 from kgbias.errors import KgbiasError, ModelError, UsageError, first_line, no_such
 from kgbias.io.sandbox import TemplateSandbox, serve
-from kgbias.models.base import Abilities, Completion, Notify, PromptForm, Request, Settings
+from kgbias.models.base import (
+    Abilities,
+    Completion,
+    FormChoice,
+    Notify,
+    PromptForm,
+    Request,
+    Settings,
+)
 from kgbias.models.generate import DEFAULT_ROWS
 from kgbias.models.kinds import check_completes
 from kgbias.models.load import DTYPES, LoadedModel, load
@@ -132,11 +140,11 @@ class LocalModel:
         threads = max(1, count_torch_threads() // (others + 1))
         return AnswerProcesses(model, self._sampler, others, threads, self._notify)
 
-    def find_form(self, preferred_form: PromptForm) -> tuple[PromptForm, str]:
+    def find_form(self, preferred_form: PromptForm) -> FormChoice:
         """The form in which it is asked: messages only if it has a template for them."""
         if preferred_form != "chat":
-            return preferred_form, ""
-        return form_of_tokenizer(self.loaded_model.tokenizer), ""
+            return FormChoice(preferred_form, "")
+        return FormChoice(form_of_tokenizer(self.loaded_model.tokenizer), "")
 
     def close(self) -> None:
         """End other processes, and let go of the weights. They stay loaded for the next user;

@@ -5,10 +5,10 @@ OPENAI_API_KEY and goes nowhere else.
 import json
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from kgbias.errors import ModelError
-from kgbias.models.base import Abilities, Completion, Notify, PromptForm, Request
+from kgbias.models.base import Abilities, Completion, FormChoice, Notify, PromptForm, Request
 from kgbias.models.batch_providers import open_batches
 from kgbias.models.budget import estimate_tokens
 from kgbias.models.http import (
@@ -24,7 +24,7 @@ from kgbias.models.http import (
     open_client,
     token_count,
 )
-from kgbias.models.server import ServerModel
+from kgbias.models.server import RawResponse, ServerModel
 from kgbias.models.thoughts import split_message
 
 # How models are asked for answers without thoughts: those with templates (vLLM, SGLang, llama.cpp),
@@ -111,6 +111,13 @@ def is_reply(answer: Completion) -> bool:
     return unmarked_text[:1].isupper() and len(unmarked_text.split()) > 2
 
 
+class _TrialAnswers(NamedTuple):
+    """The answers to a few requests, or why there are none."""
+
+    answers: list[Completion]
+    error: str
+
+
 class OpenAIModel(ServerModel):
     """A `Completer` over /v1/completions (completion form) and /v1/chat/completions (chat form)."""
 
@@ -133,7 +140,7 @@ class OpenAIModel(ServerModel):
         self._must_stream = False
         self._says_why = False  # gives a reason for the end of an answer
 
-    def find_form(self, preferred_form: PromptForm = "completion") -> tuple[PromptForm, str]:
+    def find_form(self, preferred_form: PromptForm = "completion") -> FormChoice:
         """The form in which to ask this model, by trial: `preferred_form`, unless only the other is
         answered. Text that is not continued there, but answered through a chat template, as
         Ollama does, is no completion.
@@ -144,7 +151,7 @@ class OpenAIModel(ServerModel):
             self._try_requests(messages) if preferred_form == "chat" else ([], "")
         )
         if chat_answers:
-            return "chat", ""
+            return FormChoice("chat", "")
         texts = [Request(text, 0, 0.0, _TRIAL_TOKENS) for text in _TRIAL_TEXTS]
         text_answers, text_error = self._try_requests(texts)
         if not any(answer.text.strip() for answer in text_answers):
@@ -153,23 +160,25 @@ class OpenAIModel(ServerModel):
             bool(text_answers) and sum(map(is_reply, text_answers)) <= len(text_answers) / 2
         )
         if continues_text and preferred_form == "completion":
-            return "completion", ""
+            return FormChoice("completion", "")
         if preferred_form == "completion":
             chat_answers, chat_error = self._try_requests(messages)
         if chat_answers:
             refusal_text = f" ({text_error.partition('; is ')[0]})"  # without advice on what works
             reason = ", but answered through its chat template" if text_answers else refusal_text
             remark = f"{self.info.title} is asked in messages"
-            return "chat", f"{remark}: text is not continued there{reason}"
+            return FormChoice("chat", f"{remark}: text is not continued there{reason}")
         if continues_text:
-            return "completion", f"{self.info.title} is asked to continue text: {chat_error}"
+            return FormChoice(
+                "completion", f"{self.info.title} is asked to continue text: {chat_error}"
+            )
         if text_answers:
-            return "completion", ""
+            return FormChoice("completion", "")
         if text_error == chat_error:
             raise ModelError(text_error)
         raise ModelError(f"neither form is answered: completion: {text_error}; chat: {chat_error}")
 
-    def _try_requests(self, requests: Sequence[Request]) -> tuple[list[Completion], str]:
+    def _try_requests(self, requests: Sequence[Request]) -> _TrialAnswers:
         """The answers, or why there are none. Raises ModelError where no other form would be
         answered either: without a key, a quota or money."""
         answers = []
@@ -177,13 +186,13 @@ class OpenAIModel(ServerModel):
             for batch in self.complete(requests):
                 for _, answer in batch:
                     if answer.finish == "error":
-                        return [], answer.error
+                        return _TrialAnswers([], answer.error)
                     answers.append(answer)
         except ModelError as error:
             if self._last_code in _FORM_INDEPENDENT_CODES:
                 raise
-            return [], str(error)
-        return answers, ""
+            return _TrialAnswers([], str(error))
+        return _TrialAnswers(answers, "")
 
     def batches(self) -> Any:
         """Batches at the server."""
@@ -224,14 +233,14 @@ class OpenAIModel(ServerModel):
         messages = [{"role": role, "content": text} for role, text in chat_messages]
         return {"model": self._model, "messages": messages, **parameters}
 
-    async def _send(self, request: Request, parameters: Mapping[str, Any]) -> tuple[bytes, str]:
+    async def _send(self, request: Request, parameters: Mapping[str, Any]) -> RawResponse:
         body = self._body(request, parameters)
         if extra := {name: body.pop(name) for name in _EXTRA_PARAMETERS if name in body}:
             body["extra_body"] = extra
         chat = request.form == "chat"
         api = self._client.chat.completions if chat else self._client.completions
         raw = await api.with_raw_response.create(**body)
-        return raw.content, raw.headers.get("content-type", "")
+        return RawResponse(raw.content, raw.headers.get("content-type", ""))
 
     def failure(self, error: Exception) -> Failure | None:
         import openai

@@ -22,7 +22,7 @@ from collections.abc import Awaitable, Callable, Collection, Coroutine, Generato
 from contextlib import suppress
 from dataclasses import replace
 from http import HTTPStatus
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 from urllib.parse import urlsplit
 
 from kgbias.errors import ModelError, UsageError
@@ -32,6 +32,7 @@ from kgbias.models.base import (
     ADDRESS_SETTING,
     Abilities,
     Completion,
+    FormChoice,
     ModelInfo,
     Notify,
     PromptForm,
@@ -269,6 +270,13 @@ _MAX_SIZED_THOUGHTS = 16
 _MIN_THINKING_ROOM = 256  # tokens
 
 
+class RawResponse(NamedTuple):
+    """A response as it came."""
+
+    body: bytes
+    content_type: str
+
+
 class ServerModel:
     """A `Completer` on a server.
 
@@ -354,7 +362,7 @@ class ServerModel:
         """The parameters of a request besides its prompt, by our names."""
         raise NotImplementedError
 
-    async def _send(self, request: Request, parameters: Mapping[str, Any]) -> tuple[bytes, str]:
+    async def _send(self, request: Request, parameters: Mapping[str, Any]) -> RawResponse:
         """Send the request; the response's body and its content type."""
         raise NotImplementedError
 
@@ -405,11 +413,11 @@ class ServerModel:
     async def _close_client(self) -> None:
         await self._client.close()
 
-    def find_form(self, preferred_form: PromptForm = "completion") -> tuple[PromptForm, str]:
+    def find_form(self, preferred_form: PromptForm = "completion") -> FormChoice:
         """The form in which to ask this model: `preferred_form`, unless only the other is answered;
         and a line that says why. May ask; nothing of it is kept."""
         forms = self.abilities.forms
-        return preferred_form if preferred_form in forms else forms[0], ""
+        return FormChoice(preferred_form if preferred_form in forms else forms[0], "")
 
     # Batches
 

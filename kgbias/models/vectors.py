@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,17 +112,24 @@ def vectors_in_memory(vector_input: VectorInput, *, fold: bool = True) -> Static
     return StaticVectors(table, info, fold=fold)
 
 
-def _split_words_and_rows(vector_input: Any) -> tuple[list[Any], Any]:
+class _WordsAndRows(NamedTuple):
+    """Words, and a row of numbers for each."""
+
+    words: list[Any]
+    rows: Any
+
+
+def _split_words_and_rows(vector_input: Any) -> _WordsAndRows:
     if isinstance(vector_input, Mapping):
-        return list(vector_input), list(vector_input.values())
+        return _WordsAndRows(list(vector_input), list(vector_input.values()))
     if hasattr(vector_input, "index") and hasattr(vector_input, "to_numpy"):  # a frame
-        return list(vector_input.index), vector_input.to_numpy()
+        return _WordsAndRows(list(vector_input.index), vector_input.to_numpy())
     if isinstance(vector_input, tuple | list) and len(vector_input) == 2:
         first_part, second_part = vector_input
         return (
-            (list(first_part), second_part)
+            _WordsAndRows(list(first_part), second_part)
             if _are_texts(first_part)
-            else (list(second_part), first_part)
+            else _WordsAndRows(list(second_part), first_part)
         )
     raise _no_vectors_error(type_with_article(vector_input))
 

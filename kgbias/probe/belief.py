@@ -95,6 +95,20 @@ class BeliefTest:
         return replace(self, **tables)
 
 
+class _LeastSquares(NamedTuple):
+    """The hat matrix of names, and the weights of names in each group's lift."""
+
+    hat: Array
+    weights: Array
+
+
+class _WithoutRoots(NamedTuple):
+    """The smallest lift without any one root, and whether all still show."""
+
+    lifts: Array
+    still_shown: Flags
+
+
 class NameDesign:
     """Names of groups, and how a group's lift follows from them.
 
@@ -128,7 +142,7 @@ class NameDesign:
         self.free[self.free < 1e-9] = 0.0
         self.degrees = float(self.free.sum())
 
-    def _solve(self, kept_names: Flags) -> tuple[Array, Array]:
+    def _solve(self, kept_names: Flags) -> _LeastSquares:
         """The hat matrix [names, names] and the weights of names in each group's lift [groups,
         names], for the names that are kept."""
         inverse = np.zeros((self._terms.shape[1], len(kept_names)))
@@ -141,7 +155,7 @@ class NameDesign:
             other_groups = other_groups if self._against is None else [self._against]
             contrasts[g, other_groups] = -1 / len(other_groups)
             contrasts[g, g] += 1
-        return self._terms @ inverse, contrasts @ inverse
+        return _LeastSquares(self._terms @ inverse, contrasts @ inverse)
 
     @cached_property
     def root_omissions(self) -> Sequence[tuple[int, Array, Counts]]:
@@ -317,7 +331,7 @@ class NameDesign:
                 most_influential[g] = name_places[lifts[name_places].argmin(axis=0)]
         return _NameOmissions(min_lift, most_influential, all_shown)
 
-    def _without_roots(self, fit: "_Fit") -> tuple[Array, Flags]:
+    def _without_roots(self, fit: "_Fit") -> _WithoutRoots:
         """With the names of each root left out in turn: the smallest lift, and whether every lift
         still shows. If all of a group's names share one root, the lift is NaN, and counts as
         shown."""
@@ -329,7 +343,7 @@ class NameDesign:
             still_shown[g] &= fit.still_shows(
                 group_lift[None], weights[None], squares[None], len(omitted)
             )[0]
-        return lifts, still_shown
+        return _WithoutRoots(lifts, still_shown)
 
 
 class _NameOmissions(NamedTuple):
@@ -526,7 +540,14 @@ def deal_names(
 _LEAST_VARIANCE = 1e-12  # in bits squared
 
 
-def estimate_shrinkage(variances: Array, degrees: float) -> tuple[float, float]:
+class PriorVariance(NamedTuple):
+    """A prior for variances: its degrees of freedom, and its variance."""
+
+    degrees: float
+    variance: float
+
+
+def estimate_shrinkage(variances: Array, degrees: float) -> PriorVariance:
     """The prior degrees of freedom d0 and variance s0^2 for variances [n] of `degrees` each, from
     the moments of their logarithm (Smyth 2004, "Linear models and empirical Bayes methods", section
     6.2). d0 is infinite if they differ no more than by chance."""
@@ -536,9 +557,11 @@ def estimate_shrinkage(variances: Array, degrees: float) -> tuple[float, float]:
     mean = float(logs.mean()) - float(_scipy_special().digamma(degrees / 2)) + math.log(degrees / 2)
     excess = float(logs.var(ddof=1)) - _trigamma(degrees / 2) if len(logs) > 1 else 0.0
     if excess <= 1e-9:
-        return math.inf, float(variances.mean())
+        return PriorVariance(math.inf, float(variances.mean()))
     prior = 2 * _inverse_trigamma(excess)
-    return prior, math.exp(mean + float(_scipy_special().digamma(prior / 2)) - math.log(prior / 2))
+    return PriorVariance(
+        prior, math.exp(mean + float(_scipy_special().digamma(prior / 2)) - math.log(prior / 2))
+    )
 
 
 def _shrink_variances(squares: Array, degrees: float, prior: float, usual_variance: float) -> Array:

@@ -4,6 +4,7 @@ samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -183,10 +184,17 @@ def _ranks(values: Array, weights: Array) -> Array:
     return rank_values
 
 
-def _centre(values: Array, weights: Array) -> tuple[Array, Array]:
+class _CentredValues(NamedTuple):
+    """Values less their weighted mean, and their weighted variances."""
+
+    values: Array
+    variances: Array
+
+
+def _centre(values: Array, weights: Array) -> _CentredValues:
     """Values [draws, values] less their weighted mean, and their weighted variance [draws]."""
     centred_values = values - (weights * values).sum(axis=1)[:, None]
-    return centred_values, (weights * centred_values**2).sum(axis=1)
+    return _CentredValues(centred_values, (weights * centred_values**2).sum(axis=1))
 
 
 def _add_floor(

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from kgbias.graph.store import Store
 from kgbias.graph.types import BenchmarkItem, ItemScore, canonical_json, storable
@@ -199,10 +199,15 @@ def sum_usage(times: Iterable[tuple[int, float]]) -> ProbeUsage:
     return ProbeUsage(tokens, seconds * tokens / timed_tokens if timed_tokens else math.nan)
 
 
-def _time_items(
-    items: Items, scorer: TextScorer, places: Sequence[int]
-) -> tuple[list[tuple[ItemScores, int]], float]:
+class _TimedItems(NamedTuple):
+    """Scores of some items, and what they took."""
+
+    scores: list[tuple[ItemScores, int]]
+    seconds: float
+
+
+def _time_items(items: Items, scorer: TextScorer, places: Sequence[int]) -> _TimedItems:
     """A model's scores for some items, and the seconds that they took."""
     began = time.monotonic()
     asked = items.ask(scorer, places)
-    return asked, time.monotonic() - began
+    return _TimedItems(asked, time.monotonic() - began)

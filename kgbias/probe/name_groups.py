@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -314,9 +314,16 @@ def _cluster_names(vectors: NDArray[np.float64], count: int, seed: int) -> list[
     return [int(label) for label in clustering.labels_]
 
 
+class _PureNames(NamedTuple):
+    """Names in pure clusters, and each cluster's largest share."""
+
+    names: Mapping[Group, list[ClusteredName]]
+    shares: dict[int, float]
+
+
 def _pure_members(
     names: Sequence[Guess], labels: Sequence[int], purity: float, fewest: int
-) -> tuple[Mapping[Group, list[ClusteredName]], dict[int, float]]:
+) -> _PureNames:
     """The names of each group in clusters of enough names where it holds more than that share; and
     the share of the largest group of each cluster."""
     members: dict[int, list[Guess]] = defaultdict(list)
@@ -331,7 +338,7 @@ def _pure_members(
             pure_names[group] += [
                 ClusteredName(g, label, shares[label]) for g in cluster_names if g.group == group
             ]
-    return pure_names, shares
+    return _PureNames(pure_names, shares)
 
 
 def _surest_names(

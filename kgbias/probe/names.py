@@ -3,7 +3,7 @@ computed."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -32,6 +32,13 @@ from kgbias.probe.set_probes import Row, open_output
 from kgbias.probe.sets import TEMPLATES, Descriptor, read_descriptors, read_labels, read_names
 
 Names = Sequence[tuple[str, str]]
+
+
+class ItemPlace(NamedTuple):
+    """Which template and which name an item has."""
+
+    template: int
+    name: int
 
 
 class NameSentences(Items):
@@ -66,9 +73,9 @@ class NameSentences(Items):
             "names", canonical_json([list(self.names), descriptor_parts, self.templates])
         )
 
-    def place(self, item: int) -> tuple[int, int]:
+    def place(self, item: int) -> ItemPlace:
         """The template and the name of an item, by their places."""
-        return divmod(item, len(self.names))
+        return ItemPlace(*divmod(item, len(self.names)))
 
     def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[ItemScores, int]]:
         scored: list[tuple[ItemScores, int]] = []

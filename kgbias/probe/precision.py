@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -119,9 +119,14 @@ def check_precision(
     )
 
 
-def _time_probes(
-    scorer: TextScorer, groups: list[str], progress: Progress
-) -> tuple[ProbeGrid, float]:
+class _TimedProbes(NamedTuple):
+    """Probes, and what they took."""
+
+    grid: ProbeGrid
+    seconds: float
+
+
+def _time_probes(scorer: TextScorer, groups: list[str], progress: Progress) -> _TimedProbes:
     """The probes, and the seconds that they took; a few are computed first, to warm up."""
     scorer.grid(groups[:2], _STATEMENTS[:2])
     progress.stage(
@@ -129,4 +134,4 @@ def _time_probes(
     )
     began = perf_counter()
     grid = scorer.grid(groups, _STATEMENTS, progress)
-    return grid, perf_counter() - began
+    return _TimedProbes(grid, perf_counter() - began)

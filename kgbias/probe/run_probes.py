@@ -6,7 +6,7 @@ statement?
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -98,13 +98,20 @@ def contrast_values(values: Array) -> Array:
     return np.asarray(contrasts - contrasts.mean(axis=1, keepdims=True))
 
 
-def contrast_intervals(values: Array, *, level: float = 0.95) -> tuple[Array, Array]:
+class ContrastIntervals(NamedTuple):
+    """The ends of intervals of contrasts, each [groups, statements]."""
+
+    low: Array
+    high: Array
+
+
+def contrast_intervals(values: Array, *, level: float = 0.95) -> ContrastIntervals:
     """The lower and upper ends of Student's intervals of `contrast_values`, each [groups,
     statements]. The other groups are taken as drawn: an interval says how much a contrast depends
     on the groups compared with. NaN if there is only one other group."""
     groups = len(values)
     if groups < 3:
-        return np.full_like(values, np.nan), np.full_like(values, np.nan)
+        return ContrastIntervals(np.full_like(values, np.nan), np.full_like(values, np.nan))
     others = groups - 1
     # Beyond the base rate of each: a contrast is one group's minus the mean of the others'.
     deviations = values - values.mean(axis=1, keepdims=True)
@@ -113,7 +120,7 @@ def contrast_intervals(values: Array, *, level: float = 0.95) -> tuple[Array, Ar
     variances = np.maximum(0.0, (squares - deviations**2 - others * means**2) / (others - 1))
     half = student_quantile((1 + level) / 2, others - 1) * np.sqrt(variances / others)
     contrasts = contrast_values(values)
-    return contrasts - half, contrasts + half
+    return ContrastIntervals(contrasts - half, contrasts + half)
 
 
 DEFAULT_PERMUTATIONS = 9_999
@@ -423,15 +430,23 @@ def count_group_texts(groups: int, statements: int) -> int:
     return groups * (statements + -(-statements // _statements_at_once(groups)))
 
 
-def count_run_texts(run: StoredRun) -> tuple[int, int]:
+class RunTextCounts(NamedTuple):
+    """How many texts a run has a model score, and how many are embedded."""
+
+    probed: int
+    embedded: int
+
+
+def count_run_texts(run: StoredRun) -> RunTextCounts:
     """How many texts `probe_run` has a model score of a run that was never probed, and how many
     statements there are, which `kgbias.evidence.embed_run` embeds. Raises DataError as it does."""
     plan = [
         (len(groups), len(statements))
         for _, groups, statements, _ in _plan_categories(run, (), SilentProgress())
     ]
-    return sum(count_group_texts(*sizes) for sizes in plan), sum(
-        statement_count for _, statement_count in plan
+    return RunTextCounts(
+        sum(count_group_texts(*sizes) for sizes in plan),
+        sum(statement_count for _, statement_count in plan),
     )
 
 

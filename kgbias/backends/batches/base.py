@@ -58,6 +58,13 @@ class BatchGone(ModelError):
     """The provider does not have this, or no longer."""
 
 
+class BatchPage(NamedTuple):
+    """A page of a provider's batches, and the cursor of the next page."""
+
+    batches: list[ListedBatch]
+    next_cursor: str | None
+
+
 class Batches:
     """The batches of a model.
 
@@ -76,7 +83,7 @@ class Batches:
         """Make a batch of requests, each with its key; returns its id."""
         raise NotImplementedError
 
-    async def _list(self, client: Any, cursor: str | None) -> tuple[list[ListedBatch], str | None]:
+    async def _list(self, client: Any, cursor: str | None) -> BatchPage:
         """A page of the batches, newest first, and the cursor of the next page."""
         raise NotImplementedError
 

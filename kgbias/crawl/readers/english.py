@@ -22,7 +22,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.crawl.readers import lexicon, sentences
 from kgbias.crawl.readers.base import AnswerReading
@@ -136,6 +136,13 @@ def _object_start(line: str, words: Sequence[TaggedWord]) -> int:
     return words[end].start
 
 
+class _MainVerb(NamedTuple):
+    """Where the main verb stands, and whether the last auxiliary is be."""
+
+    place: int
+    is_after_be: bool
+
+
 class _Clause:
     """The words of a sentence after its subject, read from left to right."""
 
@@ -190,7 +197,7 @@ class _Clause:
                 break
         return place
 
-    def _after_auxiliaries(self, place: int) -> tuple[int, bool]:
+    def _after_auxiliaries(self, place: int) -> _MainVerb:
         """The place of the main verb (if that is be, of what follows it), and whether the last
         auxiliary is be."""
         english = load_table("english")
@@ -211,7 +218,7 @@ class _Clause:
                 place = next_place
             else:
                 break
-        return place, has_copula
+        return _MainVerb(place, has_copula)
 
     def _is_before_participle(self, word: TaggedWord, next_place: int) -> bool:
         """Whether a "have" or "get" stands before a participle: "have been", "get paid"."""

@@ -97,25 +97,34 @@ def tag_words(line: str) -> list[TaggedWord]:
     ]
 
 
-def _classify_word(word: str) -> tuple[Kind, str]:
+class _ClassifiedWord(NamedTuple):
+    """What a word is, and its lemma."""
+
+    kind: Kind
+    lemma: str
+
+
+def _classify_word(word: str) -> _ClassifiedWord:
     english, verb = load_table("english"), verb_lemma(word)
     lemma_or_word = verb or word
     # "like" is both; after a group it is nearly always the verb.
     if word in english["not_verbs"] or (word in english["prepositions"] and word != "like"):
         if word in english["adverbs"]:
-            return "adverb", lemma_or_word
-        return ("preposition" if word in english["prepositions"] else "other"), lemma_or_word
+            return _ClassifiedWord("adverb", lemma_or_word)
+        return _ClassifiedWord(
+            ("preposition" if word in english["prepositions"] else "other"), lemma_or_word
+        )
     if word in english["adverbs"] or word in english["negations"]:
-        return "adverb", lemma_or_word
+        return _ClassifiedWord("adverb", lemma_or_word)
     if verb is None:
-        return ("adverb" if word.endswith("ly") else "other"), lemma_or_word
+        return _ClassifiedWord(("adverb" if word.endswith("ly") else "other"), lemma_or_word)
     if verb == word or verb == "be":
-        return "verb", lemma_or_word
+        return _ClassifiedWord("verb", lemma_or_word)
     if word.endswith("ing"):
-        return "-ing", lemma_or_word
+        return _ClassifiedWord("-ing", lemma_or_word)
     if word.endswith(("ed", "en")) or word in _irregular_forms():
-        return "participle", lemma_or_word
-    return "verb", lemma_or_word
+        return _ClassifiedWord("participle", lemma_or_word)
+    return _ClassifiedWord("verb", lemma_or_word)
 
 
 def first_non_adverb(tagged: Sequence[TaggedWord]) -> int | None:

@@ -5,6 +5,7 @@ small models run on, of its first sentence or clause.
 """
 
 import re
+from typing import NamedTuple
 
 from kgbias.crawl.readers.base import (
     MAX_OBJECT_WORDS,
@@ -104,7 +105,14 @@ def _text_after(beginning: str, text: str) -> str | None:
     return text[match.end() :] if match else None
 
 
-def _first_clause(text: str) -> tuple[str, bool]:
+class _FirstClause(NamedTuple):
+    """The text up to the end of a clause, and whether there is one."""
+
+    text: str
+    has_end: bool
+
+
+def _first_clause(text: str) -> _FirstClause:
     """The text up to the end of its first line, sentence or clause, and whether it has such an
     end."""
     line, newline, _ = text.lstrip().partition("\n")
@@ -112,7 +120,7 @@ def _first_clause(text: str) -> tuple[str, bool]:
     for pattern in (_SENTENCE_END, _CLAUSE_END):
         if end := pattern.search(line):
             line, is_cut = line[: end.start()], True
-    return _tidy(line), is_cut
+    return _FirstClause(_tidy(line), is_cut)
 
 
 def _tidy(text: str) -> str:

@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kgbias.crawl.readers.base import (
     EDGE_CHARACTERS,
@@ -92,9 +93,16 @@ def read_sentence(
         return unparsable_reading(str(error))
 
 
+class _FoundSentence(NamedTuple):
+    """What follows subject and predicate, and whether it certainly does."""
+
+    text: str
+    is_certain: bool
+
+
 def _find_sentence(
     language: SentenceGrammar, answer: str, ended: bool, predicate: str | None, subject: str
-) -> tuple[str, bool]:
+) -> _FoundSentence:
     """What follows subject and predicate in the answer's sentence about them, and whether this is
     certain: it is if the sentence repeats them, or begins with a small letter."""
     # A mark that stands on the prompt's last letter (Arabic: دائما, and then ً) is of that word.
@@ -150,7 +158,7 @@ def _find_sentence(
         raise NoReading("about the list")
     if not language.is_in_language(line):
         raise NoReading(OTHER_LANGUAGE)
-    return line, continues
+    return _FoundSentence(line, continues)
 
 
 def _after_beginning(

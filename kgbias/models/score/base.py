@@ -7,7 +7,7 @@ logarithms, lower is more likely. For a masked model it is the pseudo-perplexity
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -464,7 +464,14 @@ class CausalScorer(LeftToRight):
         )
 
 
-def _find_beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, TokenIds]:
+class _Beginning(NamedTuple):
+    """What stands before a text that is scored."""
+
+    name: str
+    tokens: TokenIds
+
+
+def _find_beginning(info: ModelInfo, tokenizer: Any, begin: str) -> _Beginning:
     if begin not in BEGINNINGS:
         raise UsageError(no_such("begin", begin, BEGINNINGS))
     beginning_tokens = {"bos": tokenizer.bos_token_id, "eos": tokenizer.eos_token_id}
@@ -473,14 +480,14 @@ def _find_beginning(info: ModelInfo, tokenizer: Any, begin: str) -> tuple[str, T
             (name for name, token in beginning_tokens.items() if token is not None), "none"
         )
     if begin == "none":
-        return begin, ()
+        return _Beginning(begin, ())
     token = beginning_tokens[begin]
     if token is None:
         other_choices = "eos or none" if beginning_tokens["eos"] is not None else "none"
         raise UsageError(
             f"{info.name} has no {begin.upper()} token: set `begin` to {other_choices}"
         )
-    return begin, (int(token),)
+    return _Beginning(begin, (int(token),))
 
 
 def context_length(model: Any, tokenizer: Any) -> int:

@@ -4,7 +4,7 @@ loaded here."""
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from kgbias.errors import UsageError
 from kgbias.io.progress import Progress
@@ -166,9 +166,16 @@ def iter_grids(
         yield number, ProbeGrid(whole, statement, group, _look_up_surprisals(bits))
 
 
-def _compute_grid(
-    scorer: TextScorer, block: ProbeBlock
-) -> tuple[Scores, Scores, Scores, list[list[Surprisals]] | None]:
+class _PickledGrid(NamedTuple):
+    """A grid of scores as a process sends it back."""
+
+    probes: Scores
+    statement: Scores
+    group: Scores
+    surprisals: list[list[Surprisals]] | None
+
+
+def _compute_grid(scorer: TextScorer, block: ProbeBlock) -> _PickledGrid:
     """A grid that can be pickled: with its surprisals looked up, if available."""
     groups, statements = block
     grid = scorer.grid(groups, statements)
@@ -177,7 +184,7 @@ def _compute_grid(
         surprisal_rows = [
             [grid.surprisals(g, s) for s in range(len(statements))] for g in range(len(groups))
         ]
-    return grid.probes, grid.statement, grid.group, surprisal_rows
+    return _PickledGrid(grid.probes, grid.statement, grid.group, surprisal_rows)
 
 
 def _compute_grid_scores(

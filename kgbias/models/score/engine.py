@@ -21,7 +21,7 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field
 from itertools import groupby, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -285,6 +285,13 @@ def attention_window(config: Any) -> int:
     return min((int(w) for w in windows if w), default=1 << 30)
 
 
+class _SharedProbes(NamedTuple):
+    """Sequences that go on from one another, and how much of each is its stem."""
+
+    sequences: list[TokenIds]
+    stem_lengths: list[int]
+
+
 class CausalEngine:
     """Scores sequences with one causal model of transformers. `tier` was chosen by its self-check,
     or given. While it computes, the model's activations are exchanged for faster equivalents, if
@@ -492,7 +499,7 @@ class CausalEngine:
                     return tier
         return TIERS[-1]
 
-    def _make_probes(self) -> tuple[list[TokenIds], list[int]]:
+    def _make_probes(self) -> _SharedProbes:
         """Sequences that share beginnings, differ in length, and go on from one another."""
         rng = np.random.Generator(np.random.PCG64(0))
 
@@ -505,7 +512,7 @@ class CausalEngine:
         probes |= {stem + end: len(stem) for stem in stems for end in endings}
         probes[stems[1] + endings[1][:3]] = len(stems[1])
         fitting_probes = {ids: stem for ids, stem in probes.items() if len(ids) <= self._window}
-        return list(fitting_probes), list(fitting_probes.values())
+        return _SharedProbes(list(fitting_probes), list(fitting_probes.values()))
 
 
 @contextmanager

@@ -4,7 +4,7 @@ read from all others. With `words`, the later pieces of its word are masked too 
 
 from collections.abc import Callable, Sequence
 from itertools import groupby, islice
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,13 @@ _MAX_BATCH_TOKENS = {"cpu": 2048, "other": 65536}  # tokens of one forward pass
 _MAX_HEAD_GAP = 1e-4  # nats; a head that depends on the positions it is given is off by far more
 
 MaskedCopy = tuple[TokenIds, int]  # a text with one token masked, and where
+
+
+class _SpecialTokens(NamedTuple):
+    """The special tokens before and after a text."""
+
+    before: TokenIds
+    after: TokenIds
 
 
 class MaskedScorer(TextScorer):
@@ -56,13 +63,15 @@ class MaskedScorer(TextScorer):
             (*self._tokens_before, *ids, *self._tokens_after), scored_places, statement_tokens
         )
 
-    def _find_special_tokens(self) -> tuple[TokenIds, TokenIds]:
+    def _find_special_tokens(self) -> _SpecialTokens:
         """The special tokens before and after a text."""
         plain_tokens = self._tokenise("a b")
         whole_tokens = tuple(self._tokenizer("a b")["input_ids"])
         for start in range(len(whole_tokens) - len(plain_tokens) + 1):
             if whole_tokens[start : start + len(plain_tokens)] == plain_tokens:
-                return whole_tokens[:start], whole_tokens[start + len(plain_tokens) :]
+                return _SpecialTokens(
+                    whole_tokens[:start], whole_tokens[start + len(plain_tokens) :]
+                )
         raise ModelError(f"{self.info.name} tokenises a text differently beside its special tokens")
 
     def _log_probabilities(
