@@ -20,7 +20,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
 
 from kgbias.io.plugins import PluginTable
 from kgbias.io.text import spoken_name
@@ -228,13 +228,19 @@ def _name_effect_figure(measure: str, form: str) -> Figure:
     )
 
 
-def _form_figures(
-    measure: str, form: str, direction: str, column: str = ""
-) -> tuple[Figure, Figure, Figure]:
+class _FormFigures(NamedTuple):
+    """The figures of a measure by how its prompts were formed."""
+
+    chosen: Figure
+    standard: Figure
+    name_effect: Figure
+
+
+def _form_figures(measure: str, form: str, direction: str, column: str = "") -> _FormFigures:
     """The mean of a measure where the model chose the predicate, which a table of groups shows if
     there is one; the mean at one mix of prompts; and the effect of the name alone."""
     mean = f"mean {spoken_name(measure)}"
-    return (
+    return _FormFigures(
         Figure(
             f"{measure}_chosen",
             f"{mean} where the model chose the predicate",

@@ -17,7 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
@@ -368,12 +368,19 @@ def retrieve_statements(
     )
 
 
+class _RankedStatements(NamedTuple):
+    """Statements about a topic, and the nearest that are not."""
+
+    matching: list[RetrievedStatement]
+    nearest: list[RetrievedStatement]
+
+
 def _rank_by_topic(
     parsed: ParsedQuestion,
     pool: Sequence[TripleView],
     total: Mapping[tuple[str, str], int],
     index: CosineIndex | None,
-) -> tuple[list[RetrievedStatement], list[RetrievedStatement]]:
+) -> _RankedStatements:
     """The statements that are about the topic and, of those that are not, the few nearest to it."""
     lemmas_by_triple = {
         triple.id: {lemmatise_word(w) for w in topic_words(statement_text(triple))}
@@ -405,7 +412,7 @@ def _rank_by_topic(
         elif triple.id in cosines if index else parsed.groups:
             other_rows.append(row)
     nearest_rows = sorted(other_rows, key=lambda row: row[:6])[:MAX_NEAREST]
-    return (
+    return _RankedStatements(
         [
             _build_result(triple, total, cosine, shared, _describe_match(shared, cosine))
             for *_, triple, cosine, shared in sorted(ranked, key=lambda row: row[:6])

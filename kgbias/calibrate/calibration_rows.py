@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -29,6 +30,13 @@ from kgbias.stats.inference import (
 SIGNIFICANCE_LEVEL = 0.05  # of the tests on the planted nulls
 _CEILING_TRIALS = 40
 TRIALS_PER_NULL = 250  # pairs of samples for each planted null and measure
+
+
+class EntropyCeiling(NamedTuple):
+    """The rank correlation that could be reached: its mean, and what 19 of 20 samples reach."""
+
+    mean: float
+    least: float
 
 
 class Calibration:
@@ -134,7 +142,7 @@ class Calibration:
         return entropies
 
     @cached_property
-    def entropy_ceiling(self) -> tuple[float, float]:
+    def entropy_ceiling(self) -> EntropyCeiling:
         """The rank correlation of planted and measured relative entropy if the answers to this
         run's prompts were drawn from the planted shares themselves: the mean over such samples, and
         the value that 19 of 20 of them reach. Both are means over categories, weighted by their
@@ -157,9 +165,10 @@ class Calibration:
                 values = np.array([e.estimate.value for e in entropies])
                 rhos[trial] += rank_correlation(pairs[:, 0], values) * len(prompts)
         if not groups:
-            return float("nan"), float("nan")
-        return float(np.nanmean(rhos) / groups), float(
-            np.nanquantile(rhos, SIGNIFICANCE_LEVEL) / groups
+            return EntropyCeiling(float("nan"), float("nan"))
+        return EntropyCeiling(
+            float(np.nanmean(rhos) / groups),
+            float(np.nanquantile(rhos, SIGNIFICANCE_LEVEL) / groups),
         )
 
     @cached_property

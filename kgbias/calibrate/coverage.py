@@ -10,6 +10,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -88,6 +89,13 @@ class FalsePositives:
     max_expected: float
 
 
+class CoverageOfCrawls(NamedTuple):
+    """What several crawls show of intervals and of tests."""
+
+    coverage: list[Coverage]
+    false_positives: list[FalsePositives]
+
+
 def measure_coverage(
     config: CrawlConfig,
     model: Completer,
@@ -96,7 +104,7 @@ def measure_coverage(
     progress: Progress,
     *,
     crawls: int,
-) -> tuple[list[Coverage], list[FalsePositives]]:
+) -> CoverageOfCrawls:
     """The coverage of each figure over `crawls` crawls that differ only in their seed
     (config.seed, config.seed + 1, ...), and of the means over series of them; and the false
     positives of the tests on the planted nulls in them. The crawls are kept in the store, so the
@@ -123,9 +131,10 @@ def measure_coverage(
         progress.advance(1, answers=result.asked_count)
     ids = {g.name: g.id for g in config.groups}
     nulls = [(ids[a], ids[b]) for a, b in truth.nulls if a in ids and b in ids]
-    return build_coverage_rows(
-        samples_by_crawl, topics, result.run, progress
-    ), count_false_positives(samples_by_crawl, nulls)
+    return CoverageOfCrawls(
+        build_coverage_rows(samples_by_crawl, topics, result.run, progress),
+        count_false_positives(samples_by_crawl, nulls),
+    )
 
 
 def build_coverage_rows(

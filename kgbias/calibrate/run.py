@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,6 +24,13 @@ from kgbias.reference import load_truth
 from kgbias.stats.inference import Estimate
 
 
+class CalibrationTable(NamedTuple):
+    """The table, and the calibrations behind it."""
+
+    rows: list[RowResult]
+    calibrations: list[Calibration]
+
+
 def calibrate(
     config: CrawlConfig,
     model: Completer,
@@ -32,7 +40,7 @@ def calibrate(
     *,
     seeds: int = 1,
     rows: Sequence[RowFunction] | None = None,
-) -> tuple[list[RowResult], list[Calibration]]:
+) -> CalibrationTable:
     """The table, and the calibrations behind it, one for each of `seeds` crawls that differ only in
     their seed (config.seed, config.seed + 1, ...). `rows` are those of the table (None: the core's
     and those of the methods)."""
@@ -48,7 +56,7 @@ def calibrate(
         measure_run(run, scorers, progress)
         calibrations.append(Calibration(load_truth(), run))
     table = [[row(calibration) for calibration in calibrations] for row in rows]
-    return [_combine_results(results) for results in table], calibrations
+    return CalibrationTable([_combine_results(results) for results in table], calibrations)
 
 
 def _combine_results(results: Sequence[RowResult]) -> RowResult:

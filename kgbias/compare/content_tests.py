@@ -11,6 +11,7 @@ there without the prompts of any one wording.
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -290,12 +291,19 @@ def _run_category_test(
     )
 
 
+class _PromptsOfGroups(NamedTuple):
+    """The prompts of all groups, and how often each triple said a feature of a group."""
+
+    prompts: PromptFeatures
+    triple_counts: dict[tuple[int, Feature], Counter[str]]
+
+
 def _build_prompts(
     groups: Sequence[Group],
     by_group: Mapping[str, Sequence[TripleView]],
     draws: Draws,
     content: _ContentFeatures,
-) -> tuple[PromptFeatures, dict[tuple[int, Feature], Counter[str]]]:
+) -> _PromptsOfGroups:
     """The prompts of all groups; and for each group and feature, how often each triple said it."""
     prompts = PromptFeatures()
     triple_counts: dict[tuple[int, Feature], Counter[str]] = defaultdict(Counter)
@@ -308,7 +316,7 @@ def _build_prompts(
             prompts.add(cluster, group_index, wording, features, block)
             for feature in features:
                 triple_counts[group_index, feature][triple.id] += 1
-    return prompts, triple_counts
+    return _PromptsOfGroups(prompts, triple_counts)
 
 
 def _can_permute(triples: Sequence[TripleView], draws: Draws) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property, partial
 from shlex import quote
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -207,6 +207,13 @@ def decide_verdict(*, is_said: bool, is_believed: bool | None, refused: float) -
     return REFUSED_BUT_BELIEVED if refused >= MIN_REFUSAL_SHARE else NEVER_SAID
 
 
+class StatementOfGroup(NamedTuple):
+    """A group and the words said of it."""
+
+    group: str
+    statement: str
+
+
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What the three kinds of evidence say of one triple, in one arm where the run has several.
@@ -312,10 +319,10 @@ class Evidence:
         return verbalise(self.group, self.predicate, self.object)
 
     @property
-    def pair(self) -> tuple[str, str]:
+    def pair(self) -> StatementOfGroup:
         """The group and the words said of it, wherever they are cut in two. Counts of statements
         with a verdict are counts of these."""
-        return self.group, Statement(self.predicate, self.object).words
+        return StatementOfGroup(self.group, Statement(self.predicate, self.object).words)
 
 
 def evidence_rows(rows: Sequence[Evidence]) -> Rows[Evidence]:

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.errors import DataError, no_such
 from kgbias.graph.types import Group, GroupName, node_id
@@ -67,6 +67,13 @@ class GroupIndicators:
         return (*self.aliases, *(name.text for name in self.paraphrases if not name.mark))
 
 
+class CategoryIndicators(NamedTuple):
+    """The indicators of a category's groups, all of one kind."""
+
+    kind: str
+    words_by_group: dict[Group, WordSet]
+
+
 @dataclass(frozen=True, slots=True)
 class Indicators:
     """Declared indicators; `source_file` is the file to extend."""
@@ -86,7 +93,7 @@ class Indicators:
 
     def choose_for_category(
         self, groups: Sequence[Group], kind: str | None = None
-    ) -> tuple[str, dict[Group, WordSet]]:
+    ) -> CategoryIndicators:
         """The indicators of a category's groups, all of one kind so that they can be compared: of
         `kind`, or of the kind that most of them have (in a tie, the one that they declare first).
         Returns the kind ("" if there is none), and the set of each group with at least 8 of it."""
@@ -102,11 +109,14 @@ class Indicators:
             if len(words.words) >= MIN_WORDS
         ]
         best_kind = kind or max(dict.fromkeys(usable), key=usable.count, default="")
-        return best_kind, {
-            group: group_sets[best_kind]
-            for group, group_sets in sets.items()
-            if best_kind in group_sets and len(group_sets[best_kind].words) >= MIN_WORDS
-        }
+        return CategoryIndicators(
+            best_kind,
+            {
+                group: group_sets[best_kind]
+                for group, group_sets in sets.items()
+                if best_kind in group_sets and len(group_sets[best_kind].words) >= MIN_WORDS
+            },
+        )
 
 
 @cache
@@ -204,18 +214,25 @@ def _parse_group(
     return GroupIndicators(name, aliases, concepts, sets, paraphrases)
 
 
+class _PatternTable(NamedTuple):
+    """A table with the wordings of its pattern, and how an error names it."""
+
+    table: Mapping[str, Any]
+    location: str
+
+
 def _apply_pattern(
     kind: str,
     table: Mapping[str, Any],
     forms: Mapping[str, Any],
     patterns: Mapping[str, Any],
     location: str,
-) -> tuple[Mapping[str, Any], str]:
+) -> _PatternTable:
     """A table with the wordings of its pattern, if it names one, as its first `words`; and how an
     error names the table."""
     location = f"{location}, {kind}"
     if "pattern" not in table:
-        return table, location
+        return _PatternTable(table, location)
     pattern = patterns.get(str(table["pattern"]))
     if pattern is None or kind not in pattern:
         raise DataError(f"{location}: no pattern {table['pattern']!r} of {kind}")
@@ -226,7 +243,7 @@ def _apply_pattern(
     if not isinstance(extra_words := table.get("words", []), list):
         raise DataError(f"{location}, words must be a list of words")
     filled = [_fill_wording(wording, kind, forms, location) for wording in wordings]
-    return pattern | table | {"words": [*filled, *extra_words]}, location
+    return _PatternTable(pattern | table | {"words": [*filled, *extra_words]}, location)
 
 
 def _fill_wording(wording: Any, kind: str, forms: Mapping[str, Any], location: str) -> str:

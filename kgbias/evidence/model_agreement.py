@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -86,6 +86,13 @@ class ModelBeliefs:
         return {group for group, _ in self.edges}
 
 
+class BelievedByOne(NamedTuple):
+    """How many pairs the test showed for one of two models alone."""
+
+    first_alone: int
+    second_alone: int
+
+
 @dataclass(frozen=True, slots=True)
 class ModelAgreement:
     """Two models, by their places, and the pairs of group and statement that both were asked about:
@@ -108,12 +115,13 @@ class ModelAgreement:
     rank_correlation: Estimate
 
     @property
-    def believed_by_one(self) -> tuple[int, int]:
+    def believed_by_one(self) -> BelievedByOne:
         """How many pairs the test showed for the first model and not for the second, and the other
         way round."""
-        return self.believed_counts[0] - self.both_believed, self.believed_counts[
-            1
-        ] - self.both_believed
+        return BelievedByOne(
+            self.believed_counts[0] - self.both_believed,
+            self.believed_counts[1] - self.both_believed,
+        )
 
     @property
     def either_believed(self) -> int:
@@ -133,6 +141,13 @@ class LiftDifference:
 
     difference: Estimate
     q_value: float
+
+
+class PairText(NamedTuple):
+    """A pair's group and statement as text."""
+
+    group: str
+    statement: str
 
 
 @dataclass(frozen=True)
@@ -220,10 +235,10 @@ class BeliefComparison:
         means = self.lifts.mean(axis=0)
         return sorted(believed_places, key=lambda n: (-means[n], self.pairs[n]))
 
-    def pair_text(self, key: GroupStatement) -> tuple[str, str]:
+    def pair_text(self, key: GroupStatement) -> PairText:
         """A pair's group and statement as text."""
         group, words = key
-        return self.models[0].group_names[group], self.models[0].statement_texts[words]
+        return PairText(self.models[0].group_names[group], self.models[0].statement_texts[words])
 
     def names_group(self, key: GroupStatement) -> bool:
         """Whether the pair's statement names a group of the category."""

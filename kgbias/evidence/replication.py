@@ -253,9 +253,16 @@ def retry_with_carriers(
     )
 
 
+class _NameReplication(NamedTuple):
+    """How often findings are found again with other names, and each finding's share."""
+
+    rates: list[ReplicationRate]
+    shares: dict[FindingKey, float]
+
+
 def _replicate_by_names(
     run: StoredRun, belief_run: BeliefRun, findings: set[FindingKey], splits: int, seed: int
-) -> tuple[list[ReplicationRate], dict[FindingKey, float]]:
+) -> _NameReplication:
     rng = np.random.Generator(np.random.PCG64(seed))
     significant: dict[FindingKey, list[bool]] = {}
     retries: dict[str, list[list[bool]]] = {"names": [[], []], "roots": [[], []]}
@@ -288,7 +295,7 @@ def _replicate_by_names(
         _summarise_retries(by, signs, shows, sorted(set(missed[by])))
         for by, (signs, shows) in retries.items()
     ]
-    return rates, shares
+    return _NameReplication(rates, shares)
 
 
 def _stored_tables(run: StoredRun, belief_run: BeliefRun) -> Iterator[_CategoryBits]:

@@ -18,6 +18,7 @@ from collections import Counter, defaultdict
 from collections.abc import Sequence
 from hashlib import blake2b
 from importlib.metadata import PackageNotFoundError, version
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,7 +94,14 @@ def build_meaning_map(table: StatementTable, *, seed: int) -> UnitMap | None:
     return UnitMap("meaning", np.arange(len(names)), layout, names, placing)
 
 
-def _object_vectors(table: StatementTable) -> tuple[NDArray[np.float32], Ints]:
+class _ObjectVectors(NamedTuple):
+    """The mean vectors of objects, and the numbers of those objects."""
+
+    vectors: NDArray[np.float32]
+    numbers: Ints
+
+
+def _object_vectors(table: StatementTable) -> _ObjectVectors:
     """The mean vector of each object, of length 1, and the numbers of the objects that have one."""
     place_by_ends: dict[tuple[str, str], int] = {}
     vector_parts: list[NDArray[np.float32]] = []
@@ -104,7 +112,7 @@ def _object_vectors(table: StatementTable) -> tuple[NDArray[np.float32], Ints]:
             place_by_ends.setdefault(ends, sum(map(len, vector_parts)) + n)
         vector_parts.append(stored_vectors.rows)
     if not place_by_ends:
-        return np.zeros((0, 0), np.float32), np.zeros(0, np.int64)
+        return _ObjectVectors(np.zeros((0, 0), np.float32), np.zeros(0, np.int64))
     vectors = np.concatenate([part for part in vector_parts if len(part)])
     predicates = {n: id for id, n in table.predicates.items()}
     objects = {n: id for id, n in table.objects.items()}
@@ -121,12 +129,17 @@ def _object_vectors(table: StatementTable) -> tuple[NDArray[np.float32], Ints]:
             total[object_number] += pair_weight * vectors[place]
     length = np.sqrt(np.square(total).sum(axis=1))
     object_numbers = np.flatnonzero(length > 0)
-    return total[object_numbers] / length[object_numbers, None], object_numbers
+    return _ObjectVectors(total[object_numbers] / length[object_numbers, None], object_numbers)
 
 
-def _place_rows(
-    rows: NDArray[np.float32], seed: int, runs: Sequence[StoredRun]
-) -> tuple[Floats, str]:
+class _PlacedRows(NamedTuple):
+    """A place for each row, and how it was found."""
+
+    places: Floats
+    method: str
+
+
+def _place_rows(rows: NDArray[np.float32], seed: int, runs: Sequence[StoredRun]) -> _PlacedRows:
     """A place for each row, [n, 2], and how it was found. What UMAP found for the same rows is kept
     in the cache folder: to import it takes some seconds, and to lay out thousands of rows more."""
     centred = rows - rows.mean(axis=0)
@@ -136,7 +149,7 @@ def _place_rows(
     try:
         umap = version("umap-learn")
     except PackageNotFoundError:
-        return start, "pca"
+        return _PlacedRows(start, "pca")
     digest = blake2b(np.ascontiguousarray(rows).tobytes(), digest_size=16).hexdigest()
     run_names = " ".join(f"{run.store.url} {run.id}" for run in runs)
     # The rows tell selections of the same runs apart, of which each has its own layout.
@@ -144,13 +157,13 @@ def _place_rows(
         ("layouts", "f8"), run_names, "", f"{digest} {umap} {_UMAP_OPTIONS} {_NEIGHBOURS} {seed}"
     )
     if (cached_layout := cache_place.read()) is not None:
-        return np.frombuffer(cached_layout, "<f8").reshape(len(rows), 2).copy(), "umap"
+        return _PlacedRows(np.frombuffer(cached_layout, "<f8").reshape(len(rows), 2).copy(), "umap")
     try:
         places = _run_umap(rows, start, seed)
     except (MissingExtra, UsageError):  # not whole, or not safe in this folder
-        return start, "pca"
+        return _PlacedRows(start, "pca")
     cache_place.write(places.astype("<f8").tobytes(), lambda: True, _MAX_DISK_BYTES)
-    return places, "umap"
+    return _PlacedRows(places, "umap")
 
 
 def _run_umap(rows: NDArray[np.float32], start: Floats, seed: int) -> Floats:

@@ -8,7 +8,7 @@ reported.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,7 +36,14 @@ MAX_TOKEN_PROBES = 20_000  # probes of one model whose tokens are kept
 _BATCH_ROWS = 5_000
 
 
-def build_block(table: StatementTable, progress: Progress) -> tuple[ColumnBlock, dict[str, int]]:
+class OriginBlock(NamedTuple):
+    """Prompts and answers of the page, and how many answers there are and are left out."""
+
+    block: ColumnBlock
+    counts: dict[str, int]
+
+
+def build_block(table: StatementTable, progress: Progress) -> OriginBlock:
     """The prompts and answers that the page holds, and how many answers it leaves out."""
     block, texts = ColumnBlock(), LineTexts()
     templates: KeyNumbers[str] = KeyNumbers()
@@ -79,7 +86,7 @@ def build_block(table: StatementTable, progress: Progress) -> tuple[ColumnBlock,
     block.add_texts("template", [storable(t) for t in templates.texts])
     texts.write_to(block, "text")
     _add_named_groups(block, table, origins)
-    return block, {"answers": total, "left_out": total - kept_count}
+    return OriginBlock(block, {"answers": total, "left_out": total - kept_count})
 
 
 def _add_named_groups(
@@ -198,7 +205,14 @@ def _shorten(text: str) -> str:
     )
 
 
-def build_probe_block(table: StatementTable) -> tuple[ColumnBlock, list[dict[str, Any]]]:
+class ProbeBlockOfPage(NamedTuple):
+    """The probes of the statements, and the models that were probed."""
+
+    block: ColumnBlock
+    models: list[dict[str, Any]]
+
+
+def build_probe_block(table: StatementTable) -> ProbeBlockOfPage:
     """The probes of the statements: each after every group of its category, under each model that a
     run was probed with."""
     block = ColumnBlock()
@@ -213,7 +227,7 @@ def build_probe_block(table: StatementTable) -> tuple[ColumnBlock, list[dict[str
                     {"run": run.name, "model": probe_run.model.title, "edges": len(edges)}
                 )
     block.add_texts("piece", [storable(t) for t in pieces.texts])
-    return block, models
+    return ProbeBlockOfPage(block, models)
 
 
 def _add_probe_run(

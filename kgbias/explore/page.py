@@ -17,7 +17,7 @@ To add a view, write a function in `page/views.js`, name it there in `PICTURES` 
 import base64
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -142,13 +142,20 @@ def write_explorer(
     write_text(path, page)
 
 
+class RenderedPage(NamedTuple):
+    """The page as HTML, and a picture of its map as SVG."""
+
+    page: str
+    picture: str
+
+
 def render_page(
     runs: Sequence[StoredRun],
     *,
     selection: Selection | None = None,
     seed: int = 0,
     progress: Progress | None = None,
-) -> tuple[str, str]:
+) -> RenderedPage:
     """The page as HTML, and a picture of its map by group as SVG; arguments as of
     `write_explorer`."""
     progress = progress or SilentProgress()
@@ -179,12 +186,19 @@ def render_page(
         "among": similar.MAX_COMPARED,
     }
     page, _ = fill_page(page_info, {name: block.encode() for name, block in blocks.items()})
-    return page, draw_map_svg(table, maps[0])
+    return RenderedPage(page, draw_map_svg(table, maps[0]))
+
+
+class FilledPage(NamedTuple):
+    """The page and its Content-Security-Policy."""
+
+    page: str
+    policy: str
 
 
 def fill_page(
     page_info: Mapping[str, Any], blocks: Mapping[str, str] | None, *, label: str = ""
-) -> tuple[str, str]:
+) -> FilledPage:
     """The page and its Content-Security-Policy; without `blocks` it fetches them. `label`: the
     address of the page to label on, if there is one."""
     vendor = Markup(pages.read_asset("kgbias.explore", "vendor", "libraries.min.js"))
@@ -208,7 +222,7 @@ def fill_page(
         app=app,
         policy=Markup(policy),
     )
-    return page, policy
+    return FilledPage(page, policy)
 
 
 def describe_page(

@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -245,9 +245,14 @@ def _add_strategy(table: StatementTable, strategy: str) -> int:
     return place
 
 
-def _read_scores(
-    table: StatementTable, run: StoredRun, triple: Ids
-) -> tuple[dict[str, Floats], Ints]:
+class _TripleScores(NamedTuple):
+    """The scores of triples by measure, and the labels of their regard."""
+
+    values: dict[str, Floats]
+    labels: Ints
+
+
+def _read_scores(table: StatementTable, run: StoredRun, triple: Ids) -> _TripleScores:
     """The scores of the triples by measure, NaN for none, and the label of their regard."""
     values = {m.name: np.full(len(triple), np.nan) for m in table.measures}
     label = np.zeros(len(triple), np.int64)
@@ -265,7 +270,7 @@ def _read_scores(
         values[measure][places] = np.array(scores)[is_known]
         if measure == "regard":
             label[places] = np.array(labels)[is_known]
-    return values, label
+    return _TripleScores(values, label)
 
 
 def _read_topics(table: StatementTable, run: StoredRun, triple: Ids) -> Ints:
@@ -285,12 +290,19 @@ def _read_topics(table: StatementTable, run: StoredRun, triple: Ids) -> Ints:
     return topic
 
 
-def _find_places(sorted_ids: Ids, wanted_ids: Ids) -> tuple[Ints, NDArray[np.bool_]]:
+class _FoundPlaces(NamedTuple):
+    """The places of ids among sorted ones, and which of them are there."""
+
+    places: Ints
+    is_known: NDArray[np.bool_]
+
+
+def _find_places(sorted_ids: Ids, wanted_ids: Ids) -> _FoundPlaces:
     """The places of the ids among sorted ones, and which of them are there."""
     places = np.searchsorted(sorted_ids, wanted_ids)
     is_known = places < len(sorted_ids)
     is_known[is_known] = sorted_ids[places[is_known]] == wanted_ids[is_known]
-    return places[is_known], is_known
+    return _FoundPlaces(places[is_known], is_known)
 
 
 def _text_ranks(dictionary: KeyNumbers[str]) -> Ints:

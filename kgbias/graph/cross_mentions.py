@@ -12,6 +12,7 @@ scores of statements in which each name of the category stood in turn
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from kgbias.graph.selection import OTHER_GROUP, SelectedStatements
 from kgbias.graph.store import StoredRun
@@ -100,12 +101,19 @@ def explain_costly_measures(metrics: Mapping[str, Metric]) -> dict[str, str]:
     }
 
 
+class _SwappedScores(NamedTuple):
+    """The scores of triples with every name, by measure, and a line for each measure."""
+
+    by_measure: dict[str, Mapping[str, Score]]
+    remarks: list[str]
+
+
 def _read_swapped_scores(
     run: StoredRun,
     triples: Sequence[TripleView],
     current: Mapping[str, Metric],
     present_metrics: Collection[Metric],
-) -> tuple[dict[str, Mapping[str, Score]], list[str]]:
+) -> _SwappedScores:
     """By measure, the scores of the triples that were scored with every name; and a line for each
     such measure."""
     scores_by_measure: dict[str, Mapping[str, Score]] = {}
@@ -119,7 +127,7 @@ def _read_swapped_scores(
                 f"{spoken_name(measure)} by {metric.scorer} reacts to a group's name: its "
                 "scores here are means over the names of the category's groups"
             )
-    return scores_by_measure, remarks
+    return _SwappedScores(scores_by_measure, remarks)
 
 
 class MentionIndex:

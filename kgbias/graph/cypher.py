@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import Any
+from typing import Any, NamedTuple
 from unicodedata import category
 
 from kgbias.errors import UsageError
@@ -94,9 +94,14 @@ class Token:
     text: str
 
 
-def sanitise_query(
-    text: str, parameters: Mapping[str, Value] | None = None
-) -> tuple[str, dict[str, Value]]:
+class SafeQuery(NamedTuple):
+    """A query that may go to a server, with its parameters."""
+
+    text: str
+    parameters: dict[str, Value]
+
+
+def sanitise_query(text: str, parameters: Mapping[str, Value] | None = None) -> SafeQuery:
     """The query as it may go to a server, with its parameters. Raises UsageError for a query that
     might do more than read the graph.
 
@@ -125,7 +130,7 @@ def sanitise_query(
             parts.append(f"${name}")
         else:
             parts.append(token.text)
-    return "".join(parts).strip(), values
+    return SafeQuery("".join(parts).strip(), values)
 
 
 def strip_comments(text: str) -> str:

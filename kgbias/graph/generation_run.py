@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
@@ -316,13 +316,24 @@ def explain_empty(run: Run, reasons: Counter[tuple[str, str]], total: int) -> st
     return f"run {run.name} has {noun}: {times:,} of {total:,} requests {ending} ({reason})"
 
 
-def classify_answer(answer: Answer) -> tuple[Outcome, str]:
+class ClassifiedAnswer(NamedTuple):
+    """How an answer ended, and why."""
+
+    outcome: Outcome
+    reason: str
+
+
+def classify_answer(answer: Answer) -> ClassifiedAnswer:
     """How an answer in free text ended, and why: "failed", "refused" or "ok"."""
     if answer.finish == "error":
-        return "failed", answer.details
+        return ClassifiedAnswer("failed", answer.details)
     if answer.finish == "refused":
-        return "refused", "withheld by the server"
-    return ("refused", "refusal") if is_refusal(answer.text) else ("ok", "")
+        return ClassifiedAnswer("refused", "withheld by the server")
+    return (
+        ClassifiedAnswer("refused", "refusal")
+        if is_refusal(answer.text)
+        else ClassifiedAnswer("ok", "")
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.decisions import Decision
@@ -63,6 +63,13 @@ if TYPE_CHECKING:
     from kgbias.graph.vectors import StatementVectors
 
 DEFAULT_STORE = "kgbias.db"
+
+
+class CompactedSizes(NamedTuple):
+    """The sizes of a store before and after, in bytes."""
+
+    before: int
+    after: int
 
 
 class Store(Protocol):
@@ -459,7 +466,7 @@ class Store(Protocol):
         their content, a changed backup. Reads the whole store."""
         ...
 
-    def compact(self, progress: Progress | None = None) -> tuple[int, int]:
+    def compact(self, progress: Progress | None = None) -> CompactedSizes:
         """Remove nodes that nothing refers to any more and return free space to the disk; returns
         the sizes before and after, in bytes. Raises UsageError for a server, which does so
         itself."""

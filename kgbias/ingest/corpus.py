@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from hashlib import sha256
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -201,7 +202,14 @@ _SENTENCE_STARTERS = frozenset(
 EmbedTexts = Callable[[Sequence[str]], np.ndarray]
 
 
-def read_folder(folder: Path, embed: EmbedTexts) -> tuple[Corpus, str]:
+class FolderCorpus(NamedTuple):
+    """The texts of a folder, and a hash of them."""
+
+    corpus: Corpus
+    hash: str
+
+
+def read_folder(folder: Path, embed: EmbedTexts) -> FolderCorpus:
     """The text files in and below a folder, by path, as a corpus; and a hash of them. `embed` gives
     each text a vector of length 1. Raises DataError if there are none."""
     if not folder.is_dir():
@@ -216,7 +224,7 @@ def read_folder(folder: Path, embed: EmbedTexts) -> tuple[Corpus, str]:
     if not texts:
         raise DataError(f"{folder} has no text: documents end in {', '.join(DOCUMENT_SUFFIXES)}")
     digest = sha256("\0".join(f"{name}\0{text}" for name, text in texts.items()).encode())
-    return build_corpus(texts, embed), digest.hexdigest()
+    return FolderCorpus(build_corpus(texts, embed), digest.hexdigest())
 
 
 def build_corpus(

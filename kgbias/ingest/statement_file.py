@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hashlib import file_digest
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.ingest.profiles import ProfileColumns, read_profiles
@@ -125,9 +125,14 @@ def _hash_file(path: Path) -> str:
         return file_digest(file, "sha256").hexdigest()
 
 
-def need_complete_rows(
-    path: Path, rows: Iterable[ImportedStatement | None]
-) -> tuple[list[ImportedStatement], int]:
+class CompleteRows(NamedTuple):
+    """The statements, and how many rows lacked a part."""
+
+    statements: list[ImportedStatement]
+    incomplete: int
+
+
+def need_complete_rows(path: Path, rows: Iterable[ImportedStatement | None]) -> CompleteRows:
     """The statements, and the number of rows that lacked a part. Raises DataError if no row is
     complete."""
     statements: list[ImportedStatement] = []
@@ -142,4 +147,4 @@ def need_complete_rows(
             f"{path} has no triples: all {incomplete_rows} rows lack a group, a predicate or an "
             f"object"
         )
-    return statements, incomplete_rows
+    return CompleteRows(statements, incomplete_rows)

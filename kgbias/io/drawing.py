@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.io.text import type_with_article
@@ -92,9 +92,16 @@ class IntervalFigure(Protocol):
     def high(self) -> float: ...
 
 
+class Subplots(NamedTuple):
+    """A figure and its axes."""
+
+    figure: Any
+    axes: Any
+
+
 def make_subplots(
     rows: int = 1, columns: int = 1, *, figsize: tuple[float, float], **shared: Any
-) -> tuple[Any, Any]:
+) -> Subplots:
     """A figure and its axes, as from `matplotlib.pyplot.make_subplots`. Pyplot is left alone: it
     shows the user's own figures in a notebook, through a backend of which a process has only
     one."""
@@ -103,4 +110,4 @@ def make_subplots(
 
     figure = Figure(figsize=figsize, layout="constrained")
     FigureCanvasAgg(figure)  # the one that can measure text
-    return figure, figure.subplots(rows, columns, **shared)
+    return Subplots(figure, figure.subplots(rows, columns, **shared))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.io.columns import Column, Formatted, columns_of
@@ -21,6 +21,13 @@ _MAX_PRINTED_ROWS = 10  # rows of a printed table
 _MAX_CELL_CHARACTERS = 60  # characters of a cell in it
 _MAX_COLUMNS = 20  # of a table that is printed whole; of a wider one, the first few
 _FIRST_COLUMNS = 10
+
+
+class _PrintedRows(NamedTuple):
+    """Columns and first rows as they are printed."""
+
+    columns: list[Column]
+    rows: list[list[str]]
 
 
 class Rows(Sequence[T], Generic[T]):
@@ -172,13 +179,13 @@ class Rows(Sequence[T], Generic[T]):
     def __copy__(self) -> "Rows[T]":
         return self
 
-    def _printed_rows(self) -> tuple[list[Column], list[list[str]]]:
+    def _printed_rows(self) -> _PrintedRows:
         """The columns and the first rows as they are printed."""
         columns = self._printed_columns
         rows = []
         for item in self._items[:_MAX_PRINTED_ROWS]:
             rows.append([_format_cell(column, column.read(item)) for column in columns])
-        return columns, rows
+        return _PrintedRows(columns, rows)
 
     @property
     def _printed_columns(self) -> list[Column]:

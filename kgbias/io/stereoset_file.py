@@ -4,7 +4,7 @@ stereotypes that people recorded."""
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.errors import DataError
 from kgbias.io.reading import read_head, read_json
@@ -32,7 +32,14 @@ class StereoSetExample:
     sentences: tuple[str, ...]
 
 
-def read_examples(path: Path) -> tuple[list[StereoSetExample], int]:
+class StereoSetExamples(NamedTuple):
+    """The examples of a file, and how many are left out."""
+
+    examples: list[StereoSetExample]
+    left_out: int
+
+
+def read_examples(path: Path) -> StereoSetExamples:
     """The examples of the published file (JSON with data.intrasentence, data.intersentence, or
     both), or of a table with one example a row (a JSON list, JSON lines or Parquet, as the Hugging
     Face hub has it); and how many are left out as they lack a text."""
@@ -54,7 +61,7 @@ def read_examples(path: Path) -> tuple[list[StereoSetExample], int]:
         ) from error
     if not examples:
         raise DataError(f"{path} has neither intrasentence nor intersentence examples")
-    return examples, left_out
+    return StereoSetExamples(examples, left_out)
 
 
 def is_stereoset(path: Path) -> bool:

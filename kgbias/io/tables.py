@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, islice, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.errors import DataError, MissingExtra, first_line, list_columns, no_such
 from kgbias.io.published_sets import identify_columns, identify_keys, identify_lines
@@ -205,12 +205,19 @@ def read_table(
 COMMENT_STARTS = ("# ", "##", "#\n", "#\r", "sep=")
 
 
-def _skip_comments(text: str) -> tuple[str, int]:
+class _TableBody(NamedTuple):
+    """A table without what stands above it, and how many lines that is."""
+
+    text: str
+    lines_above: int
+
+
+def _skip_comments(text: str) -> _TableBody:
     """A table without the comments and empty lines above it, and how many lines these are."""
     lines = 0
     while text.startswith((*COMMENT_STARTS, "\n", "\r\n")):
         text, lines = text.partition("\n")[2], lines + 1
-    return text, lines
+    return _TableBody(text, lines)
 
 
 def read_filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:

@@ -173,7 +173,14 @@ def configure_measurement(
     return ConfiguredMeasurement(config, selection, preset_line)
 
 
-def options_for_language(language: str, given: MeasureCall) -> tuple[MeasureCall, str]:
+class LanguageOptions(NamedTuple):
+    """The options for a run in a language, and a line that says what was chosen."""
+
+    options: MeasureCall
+    remark: str
+
+
+def options_for_language(language: str, given: MeasureCall) -> LanguageOptions:
     """The options for a run in a language, and a line that says what was chosen. If no scorer is
     named and the language is another than English, those that read it take the place of the offline
     ones, and what reads only English is left out. Without one that reads it, nothing changes."""
@@ -182,7 +189,7 @@ def options_for_language(language: str, given: MeasureCall) -> tuple[MeasureCall
 
     able = [measure for measure, languages in LANGUAGES.items() if language in languages]
     if language == ENGLISH or given.get("scorers") or not able:
-        return given, ""
+        return LanguageOptions(given, "")
     scorers: dict[str, Any] = {
         measure.name: None for measure in MEASURES.own_entries.values() if not measure.in_vectors
     }
@@ -193,7 +200,7 @@ def options_for_language(language: str, given: MeasureCall) -> tuple[MeasureCall
         f"the run is in the language {language!r}: {SPEC}:{language} scores {', '.join(able)}; "
         f"left out: {', '.join(left_out)}"
     )
-    return chosen, line
+    return LanguageOptions(chosen, line)
 
 
 def _describe_preset(

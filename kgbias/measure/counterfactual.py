@@ -11,6 +11,7 @@ mean of these.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -84,17 +85,24 @@ def is_tried_on_names(measure: str) -> bool:
     return measure in MEASURES and get_measure(measure).compares
 
 
-def name_effects(scorer: Scorer, names: Sequence[str]) -> tuple[str, dict[str, Estimate]]:
+class NameEffects(NamedTuple):
+    """The kind of statement in which a name has the largest effect, and each name's effect."""
+
+    kind: str
+    effects: dict[str, Estimate]
+
+
+def name_effects(scorer: Scorer, names: Sequence[str]) -> NameEffects:
     """The kind of statement in which a name has the largest effect, and how far the mean score of
     these with each name lies above that with all names, with its interval over statements. Empty if
     the scorer gives no judgement on one of them."""
-    largest: tuple[str, dict[str, Estimate]] = "", {}
+    largest = NameEffects("", {})
     for kind, statements in TRIAL_STATEMENTS.items():
         judgements = scorer.score(
             [verbalise(name, *statement) for name in names for statement in statements]
         )
         if any(j is None for j in judgements):
-            return "", {}
+            return NameEffects("", {})
         values = np.array([j.value for j in judgements if j is not None]).reshape(
             len(names), len(statements)
         )
@@ -103,10 +111,10 @@ def name_effects(scorer: Scorer, names: Sequence[str]) -> tuple[str, dict[str, E
         effects_by_name = {
             name: bootstrap(row, mean) for name, row in zip(names, deviations, strict=True)
         }
-        if not largest[0] or _largest_effect(effects_by_name.values()) > _largest_effect(
-            largest[1].values()
+        if not largest.kind or _largest_effect(effects_by_name.values()) > _largest_effect(
+            largest.effects.values()
         ):
-            largest = kind, effects_by_name
+            largest = NameEffects(kind, effects_by_name)
     return largest
 
 

@@ -17,6 +17,7 @@ what is stored; measuring stores both figures. A corrected figure is named as th
 from collections import Counter, defaultdict
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -179,6 +180,13 @@ class _DifferenceSide:
     mean: CorrectedFigure
     labels: set[tuple[str, str]]
     by_own: bool
+
+
+class _ChosenCells(NamedTuple):
+    """The cells by which a group is corrected, and whether they are its own."""
+
+    cells: Mapping[Hashable, RectifierCell]
+    are_own: bool
 
 
 class LabelCorrections:
@@ -344,7 +352,7 @@ class LabelCorrections:
         group_read: ScoredStatements,
         levels: LabelValues,
         mix: StandardWeights | None,
-    ) -> tuple[Mapping[Hashable, RectifierCell], bool]:
+    ) -> _ChosenCells:
         """The cells by which a group is corrected, and whether they are its own."""
         pool = self._pooled_cells(levels)
         # A group with few labels of a kind leans on how much the labels of all groups spread.
@@ -352,10 +360,10 @@ class LabelCorrections:
         own_cells = group_read.build_cells((self._name, group), mix, priors)
         has_enough = sum(cell.n for cell in own_cells.values()) >= MIN_OWN_LABELS
         if has_enough and all(cell.is_known for cell in own_cells.values()):
-            return own_cells, True
+            return _ChosenCells(own_cells, True)
         if sum(cell.n for cell in pool.values()) < MIN_OWN_LABELS:
-            return {}, False
-        return pool, False
+            return _ChosenCells({}, False)
+        return _ChosenCells(pool, False)
 
     def _pooled_cells(self, levels: LabelValues) -> dict[Hashable, RectifierCell]:
         """The labelled statements of all groups, by the scorer's label."""
@@ -706,12 +714,19 @@ _PSEUDO_LABELS = (
 )
 
 
+class _LabelProbabilities(NamedTuple):
+    """How likely each label of a rater is by the scorer's, and what that rests on."""
+
+    by_label: dict[str, dict[str, float]]
+    basis: str
+
+
 def _label_probabilities(
     measure: Measure,
     labels: SampleLabels | None,
     scorer_labels: Mapping[str, str],
     metric: Metric | None,
-) -> tuple[dict[str, dict[str, float]], str]:
+) -> _LabelProbabilities:
     """For each label of the scorer, how likely each label of a rater is, and what that rests on."""
     end_labels = measure.sides or tuple(measure.signs) or tuple(measure.labels)
     names = [n for n in measure.labels if n in end_labels or n == "neutral"]
@@ -745,4 +760,4 @@ def _label_probabilities(
     chances: dict[str, dict[str, float]] = {}
     for label, label_counts in counts.items():
         chances[label] = {name: count / sums[label] for name, count in label_counts.items()}
-    return chances, basis
+    return _LabelProbabilities(chances, basis)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from statistics import NormalDist
+from typing import NamedTuple
 
 import numpy as np
 
@@ -140,9 +141,16 @@ def _compare_two(
     )
 
 
+class Agreement(NamedTuple):
+    """The share of labels that two judges have in common, and their kappa."""
+
+    same: Estimate
+    kappa: Estimate
+
+
 def cohens_kappa(
     first: Sequence[str], second: Sequence[str], units: Sequence[str] = ()
-) -> tuple[Estimate, Estimate]:
+) -> Agreement:
     """The share of labels that two judges have in common, and their kappa, (share - chance) /
     (1 - chance), where chance is what their own label frequencies would give (Cohen 1960).
 
@@ -156,7 +164,7 @@ def cohens_kappa(
     below five units there is none."""
     n = len(first)
     if not n:
-        return Estimate.missing(), Estimate.missing()
+        return Agreement(Estimate.missing(), Estimate.missing())
     labels = sorted({*first, *second})
     label_numbers = {label: i for i, label in enumerate(labels)}
     table = np.zeros((len(labels), len(labels)))
@@ -168,7 +176,9 @@ def cohens_kappa(
     )
     if units:
         if len(set(units)) < _MIN_UNITS:
-            return Estimate.missing(n, float(np.mean(agreements_seen))), Estimate.missing(n, value)
+            return Agreement(
+                Estimate.missing(n, float(np.mean(agreements_seen))), Estimate.missing(n, value)
+            )
         same_share, independent = (
             clustered_proportion(units, agreements_seen),
             proportion(sum(agreements_seen), n),
@@ -178,8 +188,8 @@ def cohens_kappa(
     else:
         same_share = proportion(sum(agreements_seen), n)
     if math.isnan(value) or n < MIN_KAPPA_STATEMENTS:
-        return same_share, Estimate.missing(n, value)
-    return same_share, Estimate(value, *_kappa_interval(table, value), n)
+        return Agreement(same_share, Estimate.missing(n, value))
+    return Agreement(same_share, Estimate(value, *_kappa_interval(table, value), n))
 
 
 def format_kappa_interval(kappa: Estimate) -> str:

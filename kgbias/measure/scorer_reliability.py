@@ -8,6 +8,7 @@ are in the store already are taken as they are, whoever gave them.
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from kgbias.errors import DataError
 from kgbias.graph.cross_mentions import is_swapped
@@ -130,13 +131,18 @@ def _try_names(scorer: Scorer, names_by_category: Mapping[str, Sequence[str]]) -
     return NameEffect(effect, name, kind, not reads_names(scorer.measure, [effect]))
 
 
-def read_stored_scores(
-    store: Store, name: str, progress: Progress
-) -> tuple[list[LabelledSet], dict[Metric, list[LabelAgreement]]]:
+class StoredScores(NamedTuple):
+    """The labels of a store's statements, and what its scorers say of these."""
+
+    sets: list[LabelledSet]
+    agreements: dict[Metric, list[LabelAgreement]]
+
+
+def read_stored_scores(store: Store, name: str, progress: Progress) -> StoredScores:
     """The labels of a store's statements as sets of this name, and what every scorer in the store
     says of these statements, as far as it scored them."""
     if not (labels := store.labels()):
-        return [], {}
+        return StoredScores([], {})
     wanted_ids = {x.triple_id for x in labels}
     texts: dict[str, tuple[str, str]] = {}
     metrics: dict[Metric, None] = {}
@@ -161,7 +167,7 @@ def read_stored_scores(
                 metric.scorer, labelled_set, [scores.get(x.unit) for x in labelled_set.statements]
             )
         ]
-    return sets, agreements_by_metric
+    return StoredScores(sets, agreements_by_metric)
 
 
 def merge_reliabilities(

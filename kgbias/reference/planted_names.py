@@ -15,7 +15,7 @@ from functools import cache, cached_property
 from hashlib import sha256
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +39,14 @@ class PlantedName:
     form: str
     root: str
     is_surface_form: bool
+
+
+class _PlantedAssociations(NamedTuple):
+    """What is planted for single names, for roots, and for habits."""
+
+    names: list[tuple[int, int]]
+    roots: list[tuple[int, int]]
+    habits: Array
 
 
 class PlantedNames:
@@ -86,7 +94,7 @@ class PlantedNames:
         return group_lifts
 
     @cached_property
-    def _associations(self) -> tuple[list[tuple[int, int]], list[tuple[int, int]], Array]:
+    def _associations(self) -> _PlantedAssociations:
         """The associations of single names as (name, statement), those of roots as (first name,
         statement), and the tilts of habits [names, statements]."""
         planted, rng = self.planted, Random(self.planted["seed"])
@@ -114,7 +122,7 @@ class PlantedNames:
             root_associations.append(
                 (g * NAMES_PER_GROUP + len(NAME_FORMS), s)
             )  # the second root, never asked in a crawl
-        return name_associations, root_associations, habits
+        return _PlantedAssociations(name_associations, root_associations, habits)
 
     @cached_property
     def _open_cells(self) -> NDArray[np.bool_]:

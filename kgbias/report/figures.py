@@ -4,7 +4,7 @@ column wide, to save as SVG, PDF or PNG, or to put into a page with `style.inlin
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from kgbias.graph.types import Topic
 from kgbias.io.drawing import (
@@ -155,13 +155,20 @@ def draw_crosses(axes: Any, points: Sequence[tuple[Estimate, Estimate]]) -> None
                 axes.plot(*line, color=NEUTRAL_COLOR, linewidth=0.9, alpha=0.55, zorder=1)
 
 
-def draw_rows(count: float) -> tuple[Any, Any]:
+class DrawnRows(NamedTuple):
+    """A figure one column wide, and its axes."""
+
+    figure: Any
+    axes: Any
+
+
+def draw_rows(count: float) -> DrawnRows:
     """A figure one column wide and tall enough for `count` rows."""
     figure, axes = make_subplots(figsize=(COLUMN_INCHES, 0.62 + _ROW_INCHES * max(count, 2)))
     axes.grid(True, axis="x")
     axes.set_axisbelow(True)
     axes.spines["left"].set_visible(False)
-    return figure, axes
+    return DrawnRows(figure, axes)
 
 
 def draw_intervals(axes: Any, estimates: Sequence[Estimate]) -> None:

@@ -382,15 +382,22 @@ def _adjust_rows(p_values: Floats) -> Floats:
     return adjusted
 
 
-def _summarize_rows(p_values: Floats) -> tuple[float, int]:
+class _RowSummary(NamedTuple):
+    """The lowest q-value, and how many are significant."""
+
+    least_q_value: float
+    significant: int
+
+
+def _summarize_rows(p_values: Floats) -> _RowSummary:
     """The lowest q-value that `_adjust_rows` would give, and how many it would call significant:
     which q-value is whose takes most of its time, and no deal needs it."""
     n = p_values.shape[1]
     if not p_values.size:
-        return 1.0, 0
+        return _RowSummary(1.0, 0)
     scaled = np.sort(p_values, axis=1) * n / np.arange(1, n + 1)
     ranks = np.where(scaled <= SIGNIFICANCE_LEVEL, np.arange(1, n + 1), 0)
-    return min(1.0, float(scaled.min())), int(ranks.max(axis=1).sum())
+    return _RowSummary(min(1.0, float(scaled.min())), int(ranks.max(axis=1).sum()))
 
 
 class _NullDistribution:

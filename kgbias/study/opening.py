@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgbias.errors import UsageError
 from kgbias.graph.store import Store
@@ -109,16 +109,28 @@ def is_model_pair(model: Any, tokenizer: Any) -> bool:
     return hasattr(model, "config") and callable(tokenizer) and not hasattr(tokenizer, "config")
 
 
-def split_model_options(options: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+class SplitOptions(NamedTuple):
+    """The options that open a model, and the call's own."""
+
+    opening: dict[str, Any]
+    others: dict[str, Any]
+
+
+def split_model_options(options: Mapping[str, Any]) -> SplitOptions:
     """The given options that open the model, and the call's own."""
     names = ModelOptions.__annotations__
     opening = {k: v for k, v in options.items() if k in names and v is not None}
-    return opening, {k: v for k, v in options.items() if k not in names}
+    return SplitOptions(opening, {k: v for k, v in options.items() if k not in names})
 
 
-def split_prices(
-    options: Mapping[str, Any], model: str | Completer
-) -> tuple[Prices | None, dict[str, Any]]:
+class SplitPrices(NamedTuple):
+    """The prices of asking a model, and the call's own options."""
+
+    prices: Prices | None
+    others: dict[str, Any]
+
+
+def split_prices(options: Mapping[str, Any], model: str | Completer) -> SplitPrices:
     """The prices of asking the model with these options, and the call's own options. Raises
     UsageError for a batch if the model takes none, and for a model that cannot be asked
     (`check_completes`)."""
@@ -128,7 +140,7 @@ def split_prices(
     budget, asking = split_budget(split_model_options(options)[1], spec)
     if budget.batch:
         check_batch(spec)
-    return budget.usage.prices, asking
+    return SplitPrices(budget.usage.prices, asking)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from inspect import Parameter, signature
 from operator import attrgetter
 from os.path import exists
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_type_hints
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_type_hints
 
 from kgbias.crawl.configure import BudgetedCrawlArguments
 from kgbias.errors import (
@@ -239,16 +239,21 @@ def _needed_model(kind: str) -> str:
     return next((name for name in needed if parameters[name].default is Parameter.empty), "")
 
 
-def _call_options(
-    kind: str, options: Mapping[str, Any], folder: Path
-) -> tuple[dict[str, Any], Path | None]:
+class _CallOptions(NamedTuple):
+    """The options of a step, and the file that it writes."""
+
+    options: dict[str, Any]
+    file: Path | None
+
+
+def _call_options(kind: str, options: Mapping[str, Any], folder: Path) -> _CallOptions:
     """The options of a method's step, as its function takes them, and the file that it writes."""
     step, options = STEPS[kind], dict(options)
     file = folder / str(options.pop("path", step.output)) if step.output else None
     for name in step.written:
         if name in options:
             options[name] = str(folder / str(options[name]))
-    return options, file
+    return _CallOptions(options, file)
 
 
 def _call_step(path: Path, kind: str, entry: Mapping[str, Any], output: Path) -> Step:
@@ -635,9 +640,16 @@ def _refuse_without_statements(path: Path, data: Mapping[str, Any], run: Step) -
                 )
 
 
+class _EntryOptions(NamedTuple):
+    """The options of an entry, and whether it is about the run."""
+
+    options: dict[str, Any]
+    is_about_run: bool
+
+
 def _entry_options(
     path: Path, kind: str, entry: Mapping[str, Any], run: Step, allowed: Mapping[str, Any]
-) -> tuple[dict[str, Any], bool]:
+) -> _EntryOptions:
     """The options of an entry, and whether it is about this run (listed in `runs`)."""
     options = dict(entry)
     runs = options.pop("runs", [run.run])
@@ -647,7 +659,7 @@ def _entry_options(
     needs_model = kind == "probe" or (kind in STEPS and _needed_model(kind))
     if needs_model and not as_names(options.get("model") or options.get("models") or ()):
         raise DataError(f'{path}: each [[{kind}]] needs a `model`, such as "{SAME_MODEL}"')
-    return resolve_paths(path, options, kind), run.run in as_names(runs)
+    return _EntryOptions(resolve_paths(path, options, kind), run.run in as_names(runs))
 
 
 def _check_measure(path: Path, options: Mapping[str, Any]) -> None:

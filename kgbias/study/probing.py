@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypedDict, Unpack, overload
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.selection import Selection, need_statements, run_language
@@ -355,9 +355,14 @@ def _read_indicators(indicators: PathLike | None) -> Any:
     return read_indicators(Path(indicators)) if indicators else None
 
 
-def split_probe_settings(
-    options: BeliefOptions | None, language: str = ""
-) -> tuple["ProbeSettings", tuple[str, int | None]]:
+class SplitProbeSettings(NamedTuple):
+    """How to ask a model, and where it runs."""
+
+    settings: "ProbeSettings"
+    placement: tuple[str, int | None]
+
+
+def split_probe_settings(options: BeliefOptions | None, language: str = "") -> SplitProbeSettings:
     """How to ask a model, and where it runs. Of statements in several languages, those in
     `language` are asked."""
     from kgbias.evidence import ProbeSettings
@@ -369,7 +374,7 @@ def split_probe_settings(
         settings["statements"] = read_statements(settings["statements"], language)
     if "marked" in settings:
         settings["marked"] = as_names(settings["marked"])
-    return ProbeSettings(**settings), placement
+    return SplitProbeSettings(ProbeSettings(**settings), placement)
 
 
 def _is_set(value: Any) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import MIN_ACCEPTABILITY, Selection, select_statements
@@ -238,9 +238,14 @@ def _apply_decisions(recipe: "Recipe", run: StoredRun) -> list[str]:
     )
 
 
-def _score_again(
-    recipe: "Recipe", run: StoredRun, progress: Progress
-) -> tuple[set[str], list[str]]:
+class _ScoredAgain(NamedTuple):
+    """The measures that were scored again, and a line for each that was not."""
+
+    measures: set[str]
+    notes: list[str]
+
+
+def _score_again(recipe: "Recipe", run: StoredRun, progress: Progress) -> _ScoredAgain:
     """Score the run as it was scored. Returns the measures, and a line for each not scored."""
     from kgbias.measure.scorers import load_scorer
     from kgbias.measure.scoring import measure_run
@@ -254,7 +259,7 @@ def _score_again(
             scorers.append(load_scorer(metric.measure, spec))
     if scorers:
         measure_run(run, scorers, progress)
-    return {scorer.measure for scorer in scorers}, notes
+    return _ScoredAgain({scorer.measure for scorer in scorers}, notes)
 
 
 def _scorer_spec(metric: Metric) -> str | None:
@@ -273,9 +278,16 @@ def _scorer_spec(metric: Metric) -> str | None:
     return f"{metric.scorer}@{revision}{'' if metric.measure == 'regard' else f':{label}'}"
 
 
+class _CurrentStatements(NamedTuple):
+    """The statements that count here, and whether too many do."""
+
+    rows: list[dict[str, Any]]
+    is_partial: bool
+
+
 def _current_statements(
     recipe: "Recipe", run: StoredRun, scored_measures: set[str]
-) -> tuple[list[dict[str, Any]], bool]:
+) -> _CurrentStatements:
     """The statements that count here, and whether too many do, because the acceptability that left
     some out was not scored again."""
     from kgbias.export.content import ExportContent
@@ -290,7 +302,9 @@ def _current_statements(
     if partial:
         selection = replace(selection, min_acceptability=0.0)
     statements = select_statements(run, selection)
-    return list(iter_rows(ExportContent(run, list(statements.triples), statements))), partial
+    return _CurrentStatements(
+        list(iter_rows(ExportContent(run, list(statements.triples), statements))), partial
+    )
 
 
 def _setting_differences(recipe: "Recipe", run: StoredRun) -> Iterator[Difference]:

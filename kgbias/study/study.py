@@ -5,7 +5,7 @@ from collections.abc import Hashable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack, overload
 
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.configure import BudgetedCrawlArguments, configure
@@ -191,6 +191,13 @@ def _prompt_counts(config: CrawlConfig) -> "dict[Hashable, PlannedPrompts]":
         if step.prompts:
             counts[step.name,] = PlannedPrompts(step.name, step.prompts, config.answers)
     return counts
+
+
+class _FittedSizes(NamedTuple):
+    """The name of a run, and its sizes."""
+
+    name: str
+    sizes: dict[str, Any]
 
 
 class Study(StudyComparison, StudyModelTests, StudyValidation):
@@ -562,7 +569,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         minutes: int,
         model_name: str | None,
         options: BudgetedCrawlArguments,
-    ) -> tuple[str, dict[str, Any]]:
+    ) -> _FittedSizes:
         """The name of the run, and the sizes that were kept or that a trial gives."""
         from kgbias.crawl.crawler import time_answers
         from kgbias.study.pipeline import (
@@ -588,7 +595,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 config = configure(model, **split_budget(call_options, model)[1])
             name = name or default_name(config, completer, minutes)
             if earlier_sizes := stored_sizes(self._context.existing_store, name, minutes):
-                return name, dict(earlier_sizes)
+                return _FittedSizes(name, dict(earlier_sizes))
             trial_seconds = 60 * minutes * TRIAL_SHARE
             store = self._context.writable()
             answer = time_answers(config, completer, store, progress, trial_seconds)
@@ -603,7 +610,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
                 f"predicate, {fitted['iterations']} rounds of expansion"
                 + "".join(f", {n} {what}" for what, n in sized.items() if what != "minutes")
             )
-        return name, {**fitted, "form": config.form}
+        return _FittedSizes(name, {**fitted, "form": config.form})
 
     def _price_map(
         self, model: str, asking: BeliefOptions | None, options: BudgetedCrawlArguments

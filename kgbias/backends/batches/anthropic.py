@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kgbias.backends.batches.base import Batches, BatchState, ListedBatch, read_field
+from kgbias.backends.batches.base import Batches, BatchPage, BatchState, ListedBatch, read_field
 from kgbias.models.base import Request
 from kgbias.models.http import Failure, as_object, parse_body, token_count
 
@@ -24,7 +24,7 @@ class AnthropicBatches(Batches):
         raw = await client.messages.batches.with_raw_response.create(requests=rows)
         return read_field(await raw.read(), "id", str)
 
-    async def _list(self, client: Any, cursor: str | None) -> tuple[list[ListedBatch], str | None]:
+    async def _list(self, client: Any, cursor: str | None) -> BatchPage:
         options = {"after_id": cursor} if cursor else {}
         raw = await client.messages.batches.with_raw_response.list(limit=100, **options)
         body = await raw.read()
@@ -37,7 +37,7 @@ class AnthropicBatches(Batches):
             for row in read_field(body, "data", list)
         ]
         has_more = as_object(parse_body(body)).get("has_more") is True and listed_batches
-        return listed_batches, listed_batches[-1].id if has_more else None
+        return BatchPage(listed_batches, listed_batches[-1].id if has_more else None)
 
     async def _state(self, client: Any, batch: str) -> BatchState:
         raw = await client.messages.batches.with_raw_response.retrieve(batch)

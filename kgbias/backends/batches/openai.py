@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from kgbias.backends.batches.base import Batches, BatchState, ListedBatch, read_field
+from kgbias.backends.batches.base import Batches, BatchPage, BatchState, ListedBatch, read_field
 from kgbias.models.base import Request
 from kgbias.models.http import (
     Failure,
@@ -49,7 +49,7 @@ class OpenAIBatches(Batches):
         )
         return read_field(batch_response.content, "id", str)
 
-    async def _list(self, client: Any, cursor: str | None) -> tuple[list[ListedBatch], str | None]:
+    async def _list(self, client: Any, cursor: str | None) -> BatchPage:
         options = {"after": cursor} if cursor else {}
         # A page has at most a hundred.
         raw = await client.batches.with_raw_response.list(limit=100, **options)
@@ -64,7 +64,7 @@ class OpenAIBatches(Batches):
             for row in rows
         ]
         has_more = as_object(parse_body(raw.content)).get("has_more") is True and listed_batches
-        return listed_batches, listed_batches[-1].id if has_more else None
+        return BatchPage(listed_batches, listed_batches[-1].id if has_more else None)
 
     async def _state(self, client: Any, batch: str) -> BatchState:
         raw = await client.batches.with_raw_response.retrieve(batch)

@@ -8,6 +8,7 @@ A batch left with a provider is a node that is not part of the graph.
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from itertools import chain
+from typing import NamedTuple
 
 from kgbias.errors import RunConflict, RunNotFound, no_such
 from kgbias.graph import graph_tables
@@ -150,9 +151,16 @@ def decision_statements(run_id: str, decisions: Sequence[Decision]) -> list[tupl
     ]
 
 
-def tie_decisions(run_id: str) -> tuple[str, Row]:
+class ParametrisedQuery(NamedTuple):
+    """A query with its parameters."""
+
+    text: str
+    parameters: Row
+
+
+def tie_decisions(run_id: str) -> ParametrisedQuery:
     """The write that ties a run's decisions to the generations that exist."""
-    return _TIE_DECISIONS, {"run": run_id}
+    return ParametrisedQuery(_TIE_DECISIONS, {"run": run_id})
 
 
 class Neo4jRuns(Neo4jSession):

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
 
 from kgbias.errors import MissingExtra, StoreError, UsageError
@@ -466,10 +466,17 @@ class _ServerWait:
             self._session._notify(f"{self._session.url} answers again: continuing")
 
 
-def vector_index(encoder: str) -> tuple[str, str]:
+class VectorIndex(NamedTuple):
+    """The label of statements' vectors by an encoder, and the name of their index."""
+
+    label: str
+    name: str
+
+
+def vector_index(encoder: str) -> VectorIndex:
     """The label of statements' vectors by this encoder, and the name of their index."""
     number = content_id("encoder", encoder)[:8]
-    return f"StatementVector_{number}", f"kgbias_vectors_{number}"
+    return VectorIndex(f"StatementVector_{number}", f"kgbias_vectors_{number}")
 
 
 def read_model(row: Row) -> ModelInfo:

@@ -11,6 +11,7 @@ import subprocess
 import threading
 from collections.abc import Callable, Collection, Mapping
 from importlib.util import find_spec
+from typing import NamedTuple
 
 from kgbias.errors import KgbiasError, MissingExtra, StoreError, UsageError
 from kgbias.graph.cypher import QueryResult, Value, sanitise_query
@@ -118,7 +119,14 @@ class CypherView:
             self._engine = self._lifeline = None
 
 
-def _start_engine() -> tuple[subprocess.Popen[bytes], int]:
+class _StartedEngine(NamedTuple):
+    """The engine's process, and our end of the pipe to it."""
+
+    process: subprocess.Popen[bytes]
+    own_end: int
+
+
+def _start_engine() -> _StartedEngine:
     """Start the engine; returns it with our end of a pipe. However this process ends, the pipe then
     closes and the engine ends too."""
     engine_end, own_end = os.pipe()
@@ -132,4 +140,4 @@ def _start_engine() -> tuple[subprocess.Popen[bytes], int]:
     )
     # Or the engine's end would stay open in this process, and never close.
     os.close(engine_end)
-    return engine, own_end
+    return _StartedEngine(engine, own_end)

@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from operator import attrgetter
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from kgbias.errors import StoreError
 from kgbias.graph.integrity import check_name_unique
@@ -104,6 +104,20 @@ def _model_title(name: str, revision: str, display_name: str) -> str:
     return ModelInfo(name, revision, display_name).title
 
 
+class _OpenedFile(NamedTuple):
+    """A connection that has read from the file, and the file's schema version."""
+
+    connection: Connection
+    version: int
+
+
+class SelectedRows(NamedTuple):
+    """The columns of a query, and its rows."""
+
+    columns: list[str]
+    rows: list[Row]
+
+
 class Database:
     """One SQLite file: its connection, transactions, and methods shared by all tables."""
 
@@ -131,7 +145,7 @@ class Database:
 
     _db: Connection
 
-    def _open(self) -> tuple[Connection, int]:
+    def _open(self) -> _OpenedFile:
         """A connection that has read from the file, in the way that its file system allows, and the
         file's schema version."""
         system = file_system_of(self.url)
@@ -178,7 +192,7 @@ class Database:
         uri: bool = False,
         patience: float = MAX_BUSY_SECONDS,
         lacking: str = "",
-    ) -> tuple[Connection, int]:
+    ) -> _OpenedFile:
         """A connection that has read from the file, and the file's schema version."""
         if lacking == "alone":
             # SQLite locks nothing: `hold_store` keeps others out.
@@ -209,7 +223,7 @@ class Database:
             check_constraints(db, self.url, version)
             db.patience = MAX_BUSY_SECONDS
             db.execute(f"PRAGMA busy_timeout = {_LOCK_WAIT_SECONDS * 1000}")
-            return db, version
+            return _OpenedFile(db, version)
         except BaseException:
             db.close()
             raise
@@ -381,10 +395,10 @@ class Database:
     def _record(self, kind: type[Record], row: Mapping[str, Any]) -> Record:
         return build_record(kind, row, self._json)
 
-    def select(self, query: str) -> tuple[list[str], list[Row]]:
+    def select(self, query: str) -> SelectedRows:
         """The column names of a query, and its rows."""
         cursor = self._db.execute(query)
-        return [column[0] for column in cursor.description], cursor.fetchall()
+        return SelectedRows([column[0] for column in cursor.description], cursor.fetchall())
 
     def _select_sorted(self, query: str, values: Row | Mapping[str, Any]) -> Cursor:
         """The rows of a query that sorts a whole run: what does not fit in 256 MB (the cache) is

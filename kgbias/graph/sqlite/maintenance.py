@@ -28,6 +28,7 @@ from kgbias.graph.sqlite.schema import (
     list_references,
 )
 from kgbias.graph.sqlite.selects import NODE_SELECTS
+from kgbias.graph.store import CompactedSizes
 from kgbias.io.files import replace_file, sha256_of, write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_text
@@ -110,7 +111,7 @@ class SQLiteMaintenance(SQLiteCrawls):
             pass
         return shape.order_by_shape(deleted_counts)
 
-    def compact(self, progress: Progress | None = None) -> tuple[int, int]:
+    def compact(self, progress: Progress | None = None) -> CompactedSizes:
         progress = progress or SilentProgress()
         size_before = self._size()
         removed_counts: dict[str, int] = {}
@@ -134,7 +135,7 @@ class SQLiteMaintenance(SQLiteCrawls):
         self._db.execute("PRAGMA optimize")
         self.checkpoint()
         progress.advance()
-        return size_before, self._size()
+        return CompactedSizes(size_before, self._size())
 
     def find_faults(self, progress: Progress | None = None) -> list[Fault]:
         progress = progress or SilentProgress()

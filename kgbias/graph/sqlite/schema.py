@@ -16,6 +16,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass
 from functools import cache
+from typing import NamedTuple
 
 from kgbias.errors import StoreError
 from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
@@ -479,8 +480,15 @@ def latest_tables() -> dict[str, tuple[str, ...]]:
     return list(_version_tables())[-1]
 
 
+class ExpectedSchema(NamedTuple):
+    """The indexes of a store of the latest version, and its columns by table and name."""
+
+    indexes: frozenset[str]
+    columns: dict[tuple[str, str], tuple[str, bool]]
+
+
 @cache
-def expected_schema() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, bool]]]:
+def expected_schema() -> ExpectedSchema:
     """The names of the indexes in a store of the latest version; and for each column, by table and
     name, its type and whether it must have a value."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
@@ -491,7 +499,9 @@ def expected_schema() -> tuple[frozenset[str], dict[tuple[str, str], tuple[str, 
             "pragma_table_info(t.name) AS c WHERE t.type = 'table' ORDER BY t.name, c.cid"
         ).fetchall()
         names = frozenset(name for (name,) in indexes if not name.startswith("sqlite_"))
-        return names, {(table, column): (kind, bool(full)) for table, column, kind, full in rows}
+        return ExpectedSchema(
+            names, {(table, column): (kind, bool(full)) for table, column, kind, full in rows}
+        )
 
 
 def check_constraints(connection: sqlite3.Connection, path: str, version: int) -> None:

@@ -32,7 +32,7 @@ from importlib.util import find_spec, module_from_spec, spec_from_file_location
 from itertools import combinations
 from math import log
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -153,9 +153,14 @@ def kept_pair_shares(
     return shares
 
 
-def overall_kept_share(
-    labels: TopicLabels, other_clusterings: Sequence[TopicLabels]
-) -> tuple[float, float]:
+class KeptShare(NamedTuple):
+    """The share of pairs that stay together, and what it would be by chance."""
+
+    kept: float
+    by_chance: float
+
+
+def overall_kept_share(labels: TopicLabels, other_clusterings: Sequence[TopicLabels]) -> KeptShare:
     """The same over the pairs of all topics, and what it would be by chance: the share of all pairs
     that are together in the other clusterings; NaN without pairs."""
     clustered_labels = [other[other != _LEFT_OUT_LABEL] for other in other_clusterings]
@@ -168,10 +173,11 @@ def overall_kept_share(
         sum(_count_pairs(len(x)) for x in clustered_labels),
     )
     if not pairs or not every:
-        return float("nan"), float("nan")
-    return sum(map(_count_joined_pairs, labels_by_topic)) / pairs, sum(
-        map(_count_joined_pairs, clustered_labels)
-    ) / every
+        return KeptShare(float("nan"), float("nan"))
+    return KeptShare(
+        sum(map(_count_joined_pairs, labels_by_topic)) / pairs,
+        sum(map(_count_joined_pairs, clustered_labels)) / every,
+    )
 
 
 def _count_pairs(n: int) -> int:
@@ -370,6 +376,13 @@ def _embed_distinct(texts: Sequence[str], vectors: TextVectors) -> Vectors:
     return vectors.embed(distinct)[[place[text] for text in texts]]
 
 
+class ClusteredRows(NamedTuple):
+    """The cluster of each row, -1 for none, and the strength of its membership."""
+
+    labels: TopicLabels
+    strengths: NDArray[np.float64]
+
+
 def cluster_rows(
     rows: Vectors,
     size: int,
@@ -377,7 +390,7 @@ def cluster_rows(
     settings: TopicSettings,
     *,
     dimensions: int = _UMAP_DIMENSIONS,
-) -> tuple[TopicLabels, NDArray[np.float64]]:
+) -> ClusteredRows:
     """The cluster of each row, -1 for none, and the strength of its membership."""
     try:
         from hdbscan import HDBSCAN
@@ -412,7 +425,7 @@ def cluster_rows(
         ).fit(places)
     labels = np.asarray(clustering.labels_, dtype=np.int64)
     strengths = np.where(labels >= 0, np.asarray(clustering.probabilities_, dtype=np.float64), 0.0)
-    return labels, strengths.round(6)
+    return ClusteredRows(labels, strengths.round(6))
 
 
 @cache

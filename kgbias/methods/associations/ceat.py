@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -191,9 +191,16 @@ def cohen_variance(effects: Array, n_x: int, n_y: int) -> Array:
     return (n_x + n_y) / (n_x * n_y) + effects**2 / (2 * (n_x + n_y))
 
 
+class ExpectedAssociations(NamedTuple):
+    """The expected association of each target word."""
+
+    x: Array
+    y: Array
+
+
 def expected_associations(
     x: Sequence[Array], y: Sequence[Array], a: Sequence[Array], b: Sequence[Array]
-) -> tuple[Array, Array]:
+) -> ExpectedAssociations:
     """The expected association of each target word over all choices of contexts, [n_x] and [n_y].
     A cosine is bilinear in the unit vectors, so the expectation is that of their means."""
 
@@ -201,7 +208,14 @@ def expected_associations(
         return np.array([scale_to_unit(table).mean(axis=0) for table in tables])
 
     direction = means(a).mean(axis=0) - means(b).mean(axis=0)
-    return means(x) @ direction, means(y) @ direction
+    return ExpectedAssociations(means(x) @ direction, means(y) @ direction)
+
+
+class DrawnEffects(NamedTuple):
+    """Effect sizes of drawn contexts, and their variances."""
+
+    effects: Array
+    variances: Array
 
 
 def draw_effects(
@@ -213,7 +227,7 @@ def draw_effects(
     draws: int = DEFAULT_CEAT_DRAWS,
     seed: int = 0,
     ddof: int = 1,
-) -> tuple[Array, Array]:
+) -> DrawnEffects:
     """Effect sizes [draws] and V_i [draws], the variances of s over X u Y, for WEAT on one context
     per word. Contexts are drawn uniformly, independently between words and draws.
 
@@ -244,7 +258,7 @@ def draw_effects(
         std = np.sqrt(variances[chunk])
         flat = (std <= EQUALITY_TOLERANCE) | (np.abs(difference) <= EQUALITY_TOLERANCE)
         effects[chunk] = np.where(flat, 0.0, difference / np.where(flat, 1.0, std))
-    return effects, variances
+    return DrawnEffects(effects, variances)
 
 
 def _choose_rows(rng: np.random.Generator, tables: Sequence[Array], size: int) -> Indices:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -186,13 +186,20 @@ class GeneratedContexts:
         }
 
 
+class EmbeddedContexts(NamedTuple):
+    """The vectors of words in their contexts, and the settings to name with the result."""
+
+    by_role: dict[str, Contexts]
+    settings: dict[str, Any]
+
+
 def embed_contexts(
     test: AssociationTest,
     model: Embedder,
     source: ContextSource,
     encoding: Encoding,
     layer: int,
-) -> tuple[dict[str, Contexts], dict[str, Any]]:
+) -> EmbeddedContexts:
     """The vectors of a test's words in their contexts by role, and the settings to name with the
     result. Each (word, context) is embedded once. Raises DataError if there is no context."""
     spans = source.find_spans(test, model.info)
@@ -212,11 +219,15 @@ def embed_contexts(
             tuple(word for word in spans[role] if word not in present),
         )
     counts = [len(row) for role in ROLES for row in spans[role].values() if row]
-    return contexts, source.describe() | {
-        "encoding": encoding,
-        "layer": layer,
-        "contexts_a_word": [min(counts), max(counts)],
-    }
+    return EmbeddedContexts(
+        contexts,
+        source.describe()
+        | {
+            "encoding": encoding,
+            "layer": layer,
+            "contexts_a_word": [min(counts), max(counts)],
+        },
+    )
 
 
 def _cut_window(text: str, start: int, end: int, window: int | None) -> Span:

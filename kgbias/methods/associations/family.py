@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import combinations, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 
 import numpy as np
 
@@ -76,6 +76,13 @@ _RESULT_COLUMNS = (
 REGARD_ATTRIBUTES = "regard"
 
 
+class BuiltTests(NamedTuple):
+    """The tests, and why pairs were left out."""
+
+    tests: list[AssociationTest]
+    left_out: list[str]
+
+
 @dataclass(frozen=True)
 class GroupTestSets:
     """What stands for the groups of a run, and what they are tested against."""
@@ -114,17 +121,20 @@ class GroupTestSets:
         check_attributes(pair, remedy)
         return pair
 
-    def build_tests(self, groups: Groups) -> tuple[list[AssociationTest], list[str]]:
+    def build_tests(self, groups: Groups) -> BuiltTests:
         """The tests, and why pairs were left out; `groups` "all" means every pair within a category
         with indicators for both. Raises UsageError for two groups that cannot be tested, or if no
         pair can be."""
         if groups != "all":
             x, y = (self.run.find_group(name) for name in groups)
-            return [
-                build_groups_test(
-                    *target_sets(self.indicators, x, y, self.targets), *self.attribute_pair
-                )
-            ], []
+            return BuiltTests(
+                [
+                    build_groups_test(
+                        *target_sets(self.indicators, x, y, self.targets), *self.attribute_pair
+                    )
+                ],
+                [],
+            )
         tests_found: list[AssociationTest] = []
         left_out: dict[str, None] = {}
         for x, y in combinations(self.run.record.groups, 2):
@@ -138,7 +148,7 @@ class GroupTestSets:
                 tests_found.append(build_groups_test(*sets, *self.attribute_pair))
         if not tests_found:
             raise UsageError(next(iter(left_out), "no category of the run has two groups"))
-        return tests_found, list(left_out)
+        return BuiltTests(tests_found, list(left_out))
 
 
 _GROUP_PARAMETERS = frozenset({"topics", "attributes", "targets", "indicators"})
@@ -385,6 +395,13 @@ def _open_vectors(source: Any, format: str, *, fold: bool) -> WordVectors:
     return vectors_in_memory(source, fold=fold)
 
 
+class _TestResults(NamedTuple):
+    """The result of each test, and why others were left out."""
+
+    results: list[Association]
+    left_out: list[str]
+
+
 def _run_tests(
     asked: Iterable[tuple[ModelSource, str, AssociationTest]],
     parameters: Parameters,
@@ -393,7 +410,7 @@ def _run_tests(
     lenient: Collection[AssociationTest],
     group_tests: Collection[AssociationTest],
     as_published: bool,
-) -> tuple[list[Association], list[str]]:
+) -> _TestResults:
     """The result of each test by each method on each source, and why tests in `lenient` that cannot
     be run were left out."""
     results_found: list[Association] = []
@@ -414,7 +431,7 @@ def _run_tests(
             left_out.append(str(error))
         else:
             results_found.append(result)
-    return results_found, left_out
+    return _TestResults(results_found, left_out)
 
 
 def build_records(results: Sequence[Association]) -> list[dict[str, Any]]:

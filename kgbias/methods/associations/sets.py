@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.evidence.indicators import MIN_WORDS, parse_words, published_test_tables
@@ -224,14 +224,21 @@ def slot_templates(slot: str) -> tuple[str, ...]:
     return tuple(slots[slot]["templates"])
 
 
-def fill_slot(template: str, word: str, place: str = "{}") -> tuple[str, int]:
+class FilledSlot(NamedTuple):
+    """A template with a word filled in, and where the word begins."""
+
+    text: str
+    start: int
+
+
+def fill_slot(template: str, word: str, place: str = "{}") -> FilledSlot:
     """The template with the word filled in, and where the word begins. An "a" before the place
     becomes "an" before a vowel."""
     before, _, after = template.partition(place)
     # The word "a" alone, not one that ends in it.
     if before.endswith(("a ", "A ")) and before[:-2][-1:] in ("", " ") and word[:1] in "aeiouAEIOU":
         before = before[:-1] + "n "
-    return before + word + after, len(before)
+    return FilledSlot(before + word + after, len(before))
 
 
 def _test_key(name: str) -> str:

@@ -5,6 +5,7 @@ James et al. 2024 ("Explaining spectrograms in machine learning", sections 3.4 a
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
+from typing import NamedTuple
 
 from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.types import Attribution, TripleView
@@ -72,17 +73,27 @@ def _part_maps(
     return [m for m in mean_maps(attributions, triples, cells) if m.statements >= _MIN_STATEMENTS]
 
 
-def _share_notes(attributions: Sequence[Attribution], cells: Mapping[str, str]) -> tuple[str, str]:
+class _ShareNotes(NamedTuple):
+    """How many statements were attributed, for a title and for a note."""
+
+    title: str
+    note: str
+
+
+def _share_notes(attributions: Sequence[Attribution], cells: Mapping[str, str]) -> _ShareNotes:
     """How many of the statements were attributed, if not all, for a title and for a note."""
     cell_counts = Counter(cells.values())
     attributed_counts = Counter(cells[a.triple_id] for a in attributions if a.triple_id in cells)
     if all(attributed_counts[cell] == n for cell, n in cell_counts.items()):
-        return "", ""
+        return _ShareNotes("", "")
     share_words = f"{sum(attributed_counts.values()):,} of {sum(cell_counts.values()):,} statements"
-    return f", {share_words}", (
-        f"Only {share_words} were attributed, by default the most hurtful: these are maps of "
-        f"those, not of "
-        "all (kgbias attribute --all)."
+    return _ShareNotes(
+        f", {share_words}",
+        (
+            f"Only {share_words} were attributed, by default the most hurtful: these are maps of "
+            f"those, not of "
+            "all (kgbias attribute --all)."
+        ),
     )
 
 

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -426,9 +426,16 @@ def _contrast_pair(
     )
 
 
+class _ComparedCrawls(NamedTuple):
+    """The tests between crawls, and each model's standing."""
+
+    tests: list[ModelContrast]
+    standings: list[Standing]
+
+
 def _compare_crawls(
     crawled: Sequence[tuple[str, str, ModelSamples]], correction: str, seed: int
-) -> tuple[list[ModelContrast], list[Standing]]:
+) -> _ComparedCrawls:
     """The measures of the models' crawls over all statements about the groups that all crawls asked
     about."""
     subjects = [
@@ -437,7 +444,7 @@ def _compare_crawls(
     try:
         tests, rankings = contrast_models(subjects, correction=correction, seed=seed)
     except UsageError:  # they share no measured group
-        return [], []
+        return _ComparedCrawls([], [])
     standings = []
     for ranking in rankings:
         measure = get_measure(ranking.measure)
@@ -476,7 +483,7 @@ def _compare_crawls(
                 "statements",
             )
         )
-    return tests, standings
+    return _ComparedCrawls(tests, standings)
 
 
 _ALL_GROUPS_GROUP = Group(ALL_GROUPS, "")

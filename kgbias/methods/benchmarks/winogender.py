@@ -4,6 +4,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -136,11 +137,18 @@ def _resample_share(
     return DomainFigure(domain, figure, units, units.estimate(seed=seed))
 
 
-def _participant_phrases(schema: Schema) -> tuple[str, str]:
+class _Participants(NamedTuple):
+    """The two people of a sentence, as it calls them."""
+
+    occupation: str
+    other: str
+
+
+def _participant_phrases(schema: Schema) -> _Participants:
     participant = (
         schema.participant if schema.participant == "someone" else f"the {schema.participant}"
     )
-    return f"the {schema.occupation}", participant
+    return _Participants(f"the {schema.occupation}", participant)
 
 
 def read_winogender(path: Path) -> Winogender:

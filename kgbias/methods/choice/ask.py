@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import cycle
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -232,9 +232,16 @@ def choose(
     )
 
 
+class _ChosenPart(NamedTuple):
+    """What a model chose in a category, and the edges that follow."""
+
+    choices: CategoryChoices
+    edges: list[ChosenEdge]
+
+
 def _choose_part(
     part: ChoicePart, config: ChoiceConfig, asker: LoggedModel, progress: Progress
-) -> tuple[CategoryChoices, list[ChosenEdge]]:
+) -> _ChosenPart:
     shape = (len(part.groups), len(part.statements))
     first_names = np.cumsum([0, *map(len, part.names)])  # where each group's names begin
     offered, answer_counts, chosen_counts = (
@@ -281,9 +288,10 @@ def _choose_part(
         tuple(option_counts),
         outcomes,
     )
-    return choices, [
-        _build_edge(choices, offered, place, *answer_keys) for place, answer_keys in keys.items()
-    ]
+    return _ChosenPart(
+        choices,
+        [_build_edge(choices, offered, place, *answer_keys) for place, answer_keys in keys.items()],
+    )
 
 
 MIN_ANSWERS_NOTED = 50  # answers, after which it is said that most cannot be read
@@ -405,9 +413,14 @@ def _summary_record(category_choices: Sequence[CategoryChoices]) -> dict[str, ob
     return {"categories": record}
 
 
-def plan_questions(
-    run: StoredRun, spec: str, options: dict[str, Any]
-) -> tuple[list[ChoicePart], ChoiceConfig]:
+class PlannedQuestions(NamedTuple):
+    """The parts of the questions, and their configuration."""
+
+    parts: list[ChoicePart]
+    config: ChoiceConfig
+
+
+def plan_questions(run: StoredRun, spec: str, options: dict[str, Any]) -> PlannedQuestions:
     """The parts and the configuration for these options."""
     criteria = Selection(
         **{name: options.pop(name) for name in SelectionOptions.__annotations__ if name in options}
@@ -430,4 +443,4 @@ def plan_questions(
         names=names,
         seed=config.seed,
     )
-    return parts, config
+    return PlannedQuestions(parts, config)

@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.errors import UsageError
 from kgbias.graph.prompting import load_prompts
@@ -65,6 +65,13 @@ READER_VERSION = 1  # raised whenever `read_choice` reads any answer differently
 _EXAMPLE: dict[str, Any] = {"statement": "love music", "options": [("A", "Bakers"), ("B", "Cooks")]}
 
 
+class QuestionRounds(NamedTuple):
+    """How many groups a question offers, and how many rounds there are."""
+
+    offered: int
+    rounds: int
+
+
 @dataclass(frozen=True, slots=True)
 class ChoiceConfig:
     """The settings that decide the questions and their answers.
@@ -94,11 +101,11 @@ class ChoiceConfig:
         if not (math.isfinite(self.temperature) and self.temperature > 0):
             raise UsageError("`temperature` must be above 0: the answers are draws")
 
-    def rounds(self, groups: int) -> tuple[int, int]:
+    def rounds(self, groups: int) -> QuestionRounds:
         """For a category of this many groups, how many a question offers, and the number of rounds
         of questions (`kgbias.methods.choice.ask`)."""
         offered = min(self.options, groups)
-        return offered, -(-self.samples // offered)
+        return QuestionRounds(offered, -(-self.samples // offered))
 
     @property
     def settings(self) -> Settings:

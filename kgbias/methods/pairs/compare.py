@@ -629,10 +629,19 @@ def _differs_from_zero(values: Mapping[Any, Sequence[float]]) -> bool:
     return abs(float(means.mean())) >= student_quantile(0.975, len(means) - 1) * error
 
 
+class _PairedValues(NamedTuple):
+    """Values of the same units on both sides."""
+
+    first: Values
+    second: Values
+
+
 def _paired_values(
     units: Sequence[Unit], a: Mapping[Unit, float], b: Mapping[Unit, float]
-) -> tuple[Values, Values]:
-    return np.array([a[unit] for unit in units]), np.array([b[unit] for unit in units])
+) -> _PairedValues:
+    return _PairedValues(
+        np.array([a[unit] for unit in units]), np.array([b[unit] for unit in units])
+    )
 
 
 def _build_units(values: Values) -> UnitSums:

@@ -8,7 +8,7 @@ and the radial one reproduces the paper's figures for profiles without religion.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -163,6 +163,13 @@ def chance_accuracy(labels: Sequence[str], chosen: Sequence[Split]) -> float:
     return float(np.mean(shares)) if shares else math.nan
 
 
+class PermutedAccuracy(NamedTuple):
+    """The accuracy when labels mean nothing, and the p-value of what was found."""
+
+    accuracy: Estimate
+    p_value: float
+
+
 def permute_labels(
     features: Any,
     labels: Sequence[str],
@@ -173,7 +180,7 @@ def permute_labels(
     seed: int = 0,
     kernel: Kernel = "linear",
     step: Any = lambda: None,
-) -> tuple[Estimate, float]:
+) -> PermutedAccuracy:
     """The accuracy when labels mean nothing, and the p-value of the accuracy that was found.
 
     The labels are permuted over the given names, all profiles of a name together: what the model
@@ -193,9 +200,9 @@ def permute_labels(
         accuracies.append(run_trials(features, permuted_labels.tolist(), [split], kernel).mean)
         step()
     if not accuracies:
-        return Estimate.missing(), math.nan
+        return PermutedAccuracy(Estimate.missing(), math.nan)
     p_value = (1 + sum(a >= observed - 1e-12 for a in accuracies)) / (1 + permutations)
-    return _middle_range(accuracies), p_value
+    return PermutedAccuracy(_middle_range(accuracies), p_value)
 
 
 def _build_classifier(

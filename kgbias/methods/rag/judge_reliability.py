@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from operator import itemgetter
+from typing import NamedTuple
 
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
@@ -199,16 +200,23 @@ def make_world_pairs(seed: int = 0) -> tuple[WikiEvalRow, ...]:
     return tuple(rows)
 
 
+class _CorruptClaims(NamedTuple):
+    """Claims one of which is false, and the place of the one that is negated."""
+
+    claims: list[Claim]
+    negated_place: int | None
+
+
 def _corrupt_claims(
     number: int, claims: list[Claim], foreign_claims: list[Claim]
-) -> tuple[list[Claim], int | None]:
+) -> _CorruptClaims:
     """The claims of an answer, one of them false, and the place of the one that is negated."""
     kind = corruption_of(number)
     if kind == "swapped":
-        return [*claims[:-1], foreign_claims[0]], None
+        return _CorruptClaims([*claims[:-1], foreign_claims[0]], None)
     if kind == "negated":
-        return claims, number % len(claims)
-    return [*claims, foreign_claims[0]], None
+        return _CorruptClaims(claims, number % len(claims))
+    return _CorruptClaims([*claims, foreign_claims[0]], None)
 
 
 def _write_answer(

@@ -10,6 +10,7 @@ import random
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from kgbias.errors import DataError
 from kgbias.io.columns import Column
@@ -38,6 +39,13 @@ PAIR_TABLE = TableFormat(
 )
 
 
+class PreferencePair(NamedTuple):
+    """The better and the worse record for an aspect."""
+
+    better: AnswerRecord
+    worse: AnswerRecord
+
+
 @dataclass(frozen=True, slots=True)
 class WikiEvalRow:
     """A row of WikiEval: `answer` rests on `context_v1`, `ungrounded_answer` does not,
@@ -50,14 +58,18 @@ class WikiEvalRow:
     context_v1: str
     context_v2: str
 
-    def make_pair(self, aspect: str) -> tuple[AnswerRecord, AnswerRecord]:
+    def make_pair(self, aspect: str) -> PreferencePair:
         """The better and the worse record for an aspect."""
         better = AnswerRecord(self.question, self.answer, self.context_v1)
         if aspect == "faithfulness":
-            return better, AnswerRecord(self.question, self.ungrounded_answer, self.context_v1)
+            return PreferencePair(
+                better, AnswerRecord(self.question, self.ungrounded_answer, self.context_v1)
+            )
         if aspect == "answer_relevance":
-            return better, AnswerRecord(self.question, self.poor_answer, self.context_v1)
-        return better, AnswerRecord(self.question, self.answer, self.context_v2)
+            return PreferencePair(
+                better, AnswerRecord(self.question, self.poor_answer, self.context_v1)
+            )
+        return PreferencePair(better, AnswerRecord(self.question, self.answer, self.context_v2))
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -68,6 +68,13 @@ class RuleOutcome:
     reason: str = ""
 
 
+class _Claim(NamedTuple):
+    """What a sentence claims, or why it claims nothing that can be used."""
+
+    text: str
+    reason: str
+
+
 class StereotypeRules:
     """The rules. A statement may not name a target: an identity in SoFa, a people, a place or a
     faith (targets.toml), or one of the groups that statements will follow.
@@ -96,16 +103,16 @@ class StereotypeRules:
             statement, reason = self._rule(text, own_parse, they_parse)
             yield RuleOutcome(source, statement, reason)
 
-    def _rule(self, text: str, own_parse: Any, they_parse: Any) -> tuple[str, str]:
+    def _rule(self, text: str, own_parse: Any, they_parse: Any) -> _Claim:
         if not text:
-            return "", "empty"
+            return _Claim("", "empty")
         for reason, pattern in _patterns().items():
             if pattern.search(text):
-                return "", reason
+                return _Claim("", reason)
         with_subject = _subject(own_parse)
         verbs = any(t.pos_ in ("VERB", "AUX") for t in they_parse[1:])
         if with_subject is None and (not verbs or _is_adjective(own_parse)):
-            return "", "no verb"
+            return _Claim("", "no verb")
         claim, reason = (
             self._claim_of_subject(own_parse, with_subject)
             if with_subject
@@ -116,35 +123,37 @@ class StereotypeRules:
             claim, reason = self._claim_of_they(they_parse)
         if not reason and self._targets.search(claim):
             reason = "target"
-        return ("" if reason else claim), reason
+        return _Claim(("" if reason else claim), reason)
 
-    def _claim_of_subject(self, doc: Any, subject: Any) -> tuple[str, str]:
+    def _claim_of_subject(self, doc: Any, subject: Any) -> _Claim:
         """What the sentence says about its own subject."""
         if subject.dep_ == "expl" or not _is_group(subject):
-            return "", "no subject"
+            return _Claim("", "no subject")
         return self._from_verb(doc, subject.right_edge.i + 1, subject.head)
 
-    def _claim_of_they(self, doc: Any) -> tuple[str, str]:
+    def _claim_of_they(self, doc: Any) -> _Claim:
         """What is said about "they", in a sentence that begins with that word."""
         root = next((t for t in doc if t.dep_ == "ROOT"), doc[0])
         verbs = [t for t in doc[1:] if t.pos_ in ("VERB", "AUX")]
         if all(t.tag_ == "VBG" for t in verbs):
-            return "", "gerund"
+            return _Claim("", "gerund")
         return self._from_verb(doc, 1, root)
 
-    def _from_verb(self, doc: Any, start: int, root: Any) -> tuple[str, str]:
+    def _from_verb(self, doc: Any, start: int, root: Any) -> _Claim:
         """The text from its verb on, with the verb in the plural; or the reason why not: it begins
         with another word, or the verb is in another tense."""
         finite = min([root, *(t for t in root.lefts if t.dep_ in _AUXILIARIES)], key=lambda t: t.i)
         first_token = doc[start] if start < len(doc) else None
         if first_token is None or finite.tag_ == "VBG":
-            return "", "gerund" if finite.tag_ == "VBG" else "no verb"
+            return _Claim("", "gerund" if finite.tag_ == "VBG" else "no verb")
         if first_token.i != finite.i or not self._is_present(finite):
-            return "", "tense"
+            return _Claim("", "tense")
         remainder = doc[finite.i + 1 :]
         if len(remainder) and remainder[0].text in _NEGATIONS:
-            return f"{_plural(finite)}n't {remainder[1:].text}".strip(_EDGE_CHARS), ""
-        return f"{_plural(finite)}{finite.whitespace_}{remainder.text}".strip(_EDGE_CHARS), ""
+            return _Claim(f"{_plural(finite)}n't {remainder[1:].text}".strip(_EDGE_CHARS), "")
+        return _Claim(
+            f"{_plural(finite)}{finite.whitespace_}{remainder.text}".strip(_EDGE_CHARS), ""
+        )
 
     def _is_present(self, verb: Any) -> bool:
         """Whether a verb is in the present tense. The tagger also takes "born" and much else for
@@ -622,9 +631,16 @@ def _count_filter(name: str, rows: Sequence[tuple[str, str]], texts: Sequence[st
     return FilterCounts(name, len(rows), sum(text in kept_texts for _, text in rows))
 
 
+class _KeptStatements(NamedTuple):
+    """The statements that the rules keep, and why others were left out."""
+
+    statements: list[tuple[str, str]]
+    left_out: dict[str, int]
+
+
 def _apply_rules(
     rows: Sequence[tuple[str, str]], rules: StereotypeRules, progress: Progress
-) -> tuple[list[tuple[str, str]], dict[str, int]]:
+) -> _KeptStatements:
     """The statements that the rules keep, and why the others were left out."""
     statements, reasons = [], Counter[str]()
     progress.stage("rules", len(rows))
@@ -636,7 +652,9 @@ def _apply_rules(
             else:
                 statements.append((category, outcome.statement))
         progress.advance(len(part))
-    return statements, {reason: reasons[reason] for reason in REASONS if reasons[reason]}
+    return _KeptStatements(
+        statements, {reason: reasons[reason] for reason in REASONS if reasons[reason]}
+    )
 
 
 def _judge_texts(texts: Sequence[str], judge: Judge, progress: Progress) -> list[float]:

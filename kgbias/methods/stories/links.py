@@ -8,7 +8,7 @@ other groups of its category, and how many links would be found by chance.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -187,19 +187,35 @@ def find_links(
     )
 
 
-def _count_stories(profiles: Sequence[Profile]) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
+class _StoryCounts(NamedTuple):
+    """How many stories a group has, and how many of them have each attribute."""
+
+    stories: dict[str, int]
+    by_attribute: dict[str, dict[str, int]]
+
+
+def _count_stories(profiles: Sequence[Profile]) -> _StoryCounts:
     story_counts: dict[str, int] = defaultdict(int)
     attribute_counts: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for profile in profiles:
         story_counts[profile.labels["group"]] += 1
         for attribute in profile.values_by_attribute():
             attribute_counts[profile.labels["group"]][attribute] += 1
-    return dict(story_counts), {group: dict(of) for group, of in attribute_counts.items()}
+    return _StoryCounts(
+        dict(story_counts), {group: dict(of) for group, of in attribute_counts.items()}
+    )
+
+
+class _StoryPrompts(NamedTuple):
+    """The groups of a category, and the prompts of its stories."""
+
+    groups: list[str]
+    prompts: PromptFeatures
 
 
 def _collect_prompts(
     profiles: Sequence[Profile], wordings: int, attributes: Sequence[str]
-) -> tuple[list[str], PromptFeatures]:
+) -> _StoryPrompts:
     """The groups of a category, and the prompts of its stories with the values that they have."""
     groups = list(dict.fromkeys(profile.labels["group"] for profile in profiles))
     prompts = PromptFeatures()
@@ -210,7 +226,7 @@ def _collect_prompts(
         prompts.add(
             profile.prompt_key(wordings), groups.index(profile.labels["group"]), profile.name, has
         )
-    return groups, prompts
+    return _StoryPrompts(groups, prompts)
 
 
 def _build_links(

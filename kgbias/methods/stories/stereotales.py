@@ -375,10 +375,17 @@ def _value_key(row: Mapping[str, str]) -> str:
     )
 
 
-def _prompt_key(row: Mapping[str, str]) -> tuple[str, str]:
+class _PromptKey(NamedTuple):
+    """What tells a prompt from others about the same person."""
+
+    scenario: str
+    template: str
+
+
+def _prompt_key(row: Mapping[str, str]) -> _PromptKey:
     """What tells its prompt from others about the same person: some of their tables name no
     scenario, and some one template for all."""
-    return _cell_text(row, "scenario_key"), _cell_text(row, "prompt_template")
+    return _PromptKey(_cell_text(row, "scenario_key"), _cell_text(row, "prompt_template"))
 
 
 def _cell_text(row: Mapping[str, str], column: str) -> str:
