@@ -187,12 +187,10 @@ def _compute_grid(scorer: TextScorer, block: ProbeBlock) -> _PickledGrid:
     return _PickledGrid(grid.probes, grid.statement, grid.group, surprisal_rows)
 
 
-def _compute_grid_scores(
-    scorer: TextScorer, block: ProbeBlock
-) -> tuple[Scores, Scores, Scores, None]:
+def _compute_grid_scores(scorer: TextScorer, block: ProbeBlock) -> _PickledGrid:
     """The same without them."""
     grid = scorer.grid(*block)
-    return grid.probes, grid.statement, grid.group, None
+    return _PickledGrid(grid.probes, grid.statement, grid.group, None)
 
 
 def _look_up_surprisals(
