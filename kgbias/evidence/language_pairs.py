@@ -23,6 +23,7 @@ from kgbias.evidence.model_agreement import (
     GroupStatement,
     LiftDifference,
     ModelBeliefs,
+    PairText,
 )
 from kgbias.evidence.names import MIN_NAMES, declared_indicators
 from kgbias.evidence.probe_tables import NameTable
@@ -242,10 +243,10 @@ class LanguageComparison(BeliefComparison):
     ) -> Mapping[GroupStatement, LiftDifference]:
         return self.differences
 
-    def pair_text(self, key: GroupStatement) -> tuple[str, str]:
+    def pair_text(self, key: GroupStatement) -> PairText:
         group, words = key
         first, second = self.models
-        return (
+        return PairText(
             f"{first.group_names[group]} = {self.names[group]}",
             f"{first.statement_texts[words]} = {second.statement_texts[words]}",
         )
