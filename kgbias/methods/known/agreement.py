@@ -481,7 +481,8 @@ def precision_of_beliefs(
             counts[kind].append((int(believed.sum()), int((strong & believed).sum()), dealt))
     found = []
     for kind, parts in counts.items():
-        believed_count, recorded = (sum(part[n] for part in parts) for n in (0, 1))
+        believed_count = sum(believed for believed, _, _ in parts)
+        recorded = sum(recorded for _, recorded, _ in parts)
         if believed_count:
             dealt_sums = np.sum([part[2] for part in parts], axis=0)
             found.append(BeliefPrecision(kind, believed_count, recorded, *_floor(dealt_sums)))
