@@ -19,6 +19,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parents[1]
 COMPLETION = {"_KGBIAS_COMPLETE": "bash_complete", "COMP_WORDS": "kgbias ru", "COMP_CWORD": "1"}
+# Completion goes by the name of the program.
 START = "import sys; sys.argv[0] = 'kgbias'; from kgbias.__main__ import main; main()"
 COUNTER = ("valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null")
 
@@ -50,10 +51,10 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=20)
     parser.add_argument("--instructions", action="store_true")
     options = parser.parse_args()
-    kgbias = [sys.executable, "-P", "-c", START]
+    kgbias = [sys.executable, "-P", "-m", "kgbias"]
     commands: dict[str, tuple[list[str], dict[str, str]]] = {
         "help": ([*kgbias, "--help"], {}),
-        "completion": (kgbias, COMPLETION),
+        "completion": ([sys.executable, "-P", "-c", START], COMPLETION),
         "runs": ([*kgbias, "runs", "--store", str(options.store.resolve())], {}),
     }
     trees = {"before": options.before.resolve()} if options.before else {}
