@@ -31,6 +31,7 @@ LEFT_OUT = {
     "profiles.compare_words": "needs profiles of many names",
     "Study.calibrate": "a crawl, measured",
     "Study.coverage": "crawls, measured",
+    "Study.compare_languages": "needs probed crawls in two languages, and only reads them",
     "Study.serve": "runs until it is stopped",
     "Study.working": "a context, in which others are called",
     "sofa.build_set": "parses and judges: half a minute of imports",

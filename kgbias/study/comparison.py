@@ -255,7 +255,7 @@ class StudyComparison(StudyPart):
     ) -> LanguageBeliefs:
         """Compare what one model believes of the same groups in two languages, from what
         `Run.evidence` stored of two crawls with packs of these languages
-        (docs/how-to/languages.md).
+        (docs/how-to/prompts.md).
 
         Args:
             first: a run or its name.
