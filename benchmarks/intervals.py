@@ -118,6 +118,14 @@ def regard_kinds() -> Iterator[FigureKind]:
                 return bootstrap(sample, mean, draws=300), p[0] - p[2]
 
             yield FigureKind("mean regard", f"{n} statements, {p[0]:.0%} positive", once)
+    for n in (10, 20, 40):
+
+        def overall(rng: Rng, n: int = n) -> tuple[Estimate, float]:
+            values = rng.choice([1.0, 0.0, -1.0], n, p=(0.2, 0.78, 0.02))
+            sample = Sample(values, np.ones(n, dtype=np.int64), signs=SIGNS)
+            return bootstrap(sample, total, draws=300), n * 0.18
+
+        yield FigureKind("overall regard", f"{n} statements, 20% positive, 2% negative", overall)
 
 
 def prompt_kinds() -> Iterator[FigureKind]:
@@ -626,20 +634,22 @@ def sofa_kinds() -> Iterator[FigureKind]:
 
 
 def sofa_mean_kinds() -> Iterator[FigureKind]:
-    """The mean of SoFa's scores over categories, each of its own identities and statements."""
+    """The mean of SoFa's scores over categories, each of its own identities and statements; of
+    some, each category's values are twice as far apart as those of the one before."""
     for categories in (2, 4, 8):
-        for g, n in ((4, 10), (10, 30)):
+        for g, n, times in ((4, 10, 1.0), (10, 30, 1.0), (4, 10, 2.0)):
+            scales = times ** np.arange(categories)
+            truth = 2.0 * float((scales**2).mean())
 
             def once(
-                rng: Rng, categories: int = categories, g: int = g, n: int = n
+                rng: Rng, scales: np.ndarray = scales, g: int = g, n: int = n, truth: float = truth
             ) -> tuple[Estimate, float]:
                 ids, texts = [str(k) for k in range(g)], [str(k) for k in range(n)]
-                stars = [
-                    rng.normal(size=(g, 1)) + rng.normal(size=(g, n)) for _ in range(categories)
-                ]
-                return overall_bias([category_bias("c", ids, texts, s) for s in stars]).score, 2.0
+                stars = [s * (rng.normal(size=(g, 1)) + rng.normal(size=(g, n))) for s in scales]
+                return overall_bias([category_bias("c", ids, texts, s) for s in stars]).score, truth
 
-            setting = f"{categories} categories of {g} identities, {n} statements"
+            unlike = ", unlike" * (times > 1)
+            setting = f"{categories} categories of {g} identities, {n} statements{unlike}"
             yield FigureKind("SoFa over categories", setting, once)
 
 

@@ -326,7 +326,7 @@ def _bootstrap_count(sample: Sample, draws: int, level: float, seed: int) -> Est
 
 
 # Observations without the commonest label; from this many, resamples show how many there are.
-_MIN_OTHER_LABELS = 10
+_MIN_OTHER_LABELS = 20
 
 
 def is_one_sided(sample: Sample) -> bool:
@@ -355,6 +355,10 @@ def _bootstrap_label_mean(
     if sample.design is not None:
         variance = resample_statistic(sample, statistic, draws, rng).variance(rng)
     low, high = label_mean_interval(labels, shares, n, clusters, variance, level, rng)
+    if len(set(sample.values)) == 1 and labels[0] < mean < labels[-1]:
+        # The prior's labels on both sides cancel, but what was not seen may be on one of them.
+        unseen = wilson_interval(0.0, min(n, clusters), NormalDist().inv_cdf((1 + level) / 2)).high
+        low, high = min(low, mean - unseen), max(high, mean + unseen)
     # Where all labels are the same, the prior draws both ends away from the mean.
     return Estimate(mean, min(low, mean), max(high, mean), n)
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
+from scipy.special import chdtri
 
 from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
@@ -139,10 +140,17 @@ def test_sofa_score_by_hand() -> None:
     other = category_bias("d", "ab", ["s"], STAR[:2, :1])
     assert overall_bias([found, other]).score.value == pytest.approx((5 / 3 + 0.5) / 2)
     assert math.isnan(other.score.low)
-    # Two alike: the mean's ends are nearer than either's, by the root of two.
+    assert math.isnan(overall_bias([found, other]).score.low)
+    assert overall_bias([found]).score == found.score
+    # Two alike. Mean squares: the means 1, 2/3 and 7/3 vary by 7/9 (2 degrees of freedom); the rest
+    # by 8/9 (at most 4). The degrees of freedom of their sum 5/3 are twice the square over the
+    # variances, 2 (7/9)^2 / 2 and 2 (8/9)^2 / 4; of two such sums, twice as many.
     both, one = overall_bias([found, found]).score, found.score
-    assert one.value - one.low == pytest.approx((both.value - both.low) * 2**0.5)
-    assert one.high - one.value == pytest.approx((both.high - both.value) * 2**0.5)
+    degrees = 2 * 2 * (5 / 3) ** 2 / ((7 / 9) ** 2 + (8 / 9) ** 2 / 2)
+    summed = [5 / 3 * degrees / chdtri(degrees, tail) for tail in (0.025, 0.975)]
+    added = [5 / 3 + (end - 5 / 3) / 2**0.5 for end in (one.low, one.high)]
+    assert both.low == pytest.approx((summed[0] * added[0]) ** 0.5)
+    assert both.high == pytest.approx((summed[1] ** 3 * added[1]) ** 0.25)
     with pytest.raises(DataError, match="a variance needs two"):
         category_bias("c", "a", ["s"], STAR[:1])
 
