@@ -87,3 +87,10 @@ class ScoreRow(NamedTuple):
     triple_id: str
     value: float
     label: str
+
+
+class CompactedSizes(NamedTuple):
+    """The sizes of a store before and after, in bytes."""
+
+    before: int
+    after: int

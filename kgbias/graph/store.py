@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.decisions import Decision
@@ -26,7 +26,14 @@ from kgbias.graph.labels import Label
 from kgbias.graph.leases import Lease, is_leased
 from kgbias.graph.profiles import Profile
 from kgbias.graph.record import Record
-from kgbias.graph.row_types import DrawRow, ExampleRow, ScoreRow, StatementRow, YieldRow
+from kgbias.graph.row_types import (
+    CompactedSizes,
+    DrawRow,
+    ExampleRow,
+    ScoreRow,
+    StatementRow,
+    YieldRow,
+)
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.graph.types import (
@@ -63,13 +70,6 @@ if TYPE_CHECKING:
     from kgbias.graph.vectors import StatementVectors
 
 DEFAULT_STORE = "kgbias.db"
-
-
-class CompactedSizes(NamedTuple):
-    """The sizes of a store before and after, in bytes."""
-
-    before: int
-    after: int
 
 
 class Store(Protocol):

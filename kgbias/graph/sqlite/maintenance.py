@@ -11,6 +11,7 @@ from kgbias.graph import shape
 from kgbias.graph.decisions import DECISION_COLUMNS
 from kgbias.graph.integrity import Fault, find_wrong_ids
 from kgbias.graph.labels import LABEL_CONTENT
+from kgbias.graph.row_types import CompactedSizes
 from kgbias.graph.sqlite.connection import (
     WRONG_VALUE_ERRORS,
     Connection,
@@ -28,7 +29,6 @@ from kgbias.graph.sqlite.schema import (
     list_references,
 )
 from kgbias.graph.sqlite.selects import NODE_SELECTS
-from kgbias.graph.store import CompactedSizes
 from kgbias.io.files import replace_file, sha256_of, write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_text
