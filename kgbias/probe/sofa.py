@@ -152,8 +152,9 @@ def overall_bias(categories: Sequence[CategoryBias], *, as_published: bool = Fal
     )
     summed_low, summed_high = (mean * degrees / chdtri(degrees, tail) for tail in (0.025, 0.975))
     # On the scale of logarithms: half way at the low end, and a quarter at the high one.
-    ends = summed_low**0.5 * (mean - below) ** 0.5, summed_high**0.75 * (mean + above) ** 0.25
-    return SofaBias(tuple(categories), Estimate(mean, *map(float, ends), n))
+    low_end = float(summed_low**0.5 * (mean - below) ** 0.5)
+    high_end = float(summed_high**0.75 * (mean + above) ** 0.25)
+    return SofaBias(tuple(categories), Estimate(mean, low_end, high_end, n))
 
 
 def first_shares(star: Array) -> Array:

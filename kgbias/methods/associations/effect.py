@@ -111,15 +111,15 @@ def effect_estimate(
         return Estimate.missing(n_x + n_y, effect)
     scale = math.sqrt(1 / n_x + 1 / n_y)
     noncentrality = float(x.mean() - y.mean()) / pooled_std / scale
-    # Welch's degrees of freedom, as one set may vary more.
+    # As one set may vary more than the other.
     parts = np.array([x.var(ddof=1) / n_x, y.var(ddof=1) / n_y])
-    degrees = float(parts.sum() ** 2 / (parts**2 / np.array([n_x - 1, n_y - 1])).sum())
+    welch_degrees = float(parts.sum() ** 2 / (parts**2 / np.array([n_x - 1, n_y - 1])).sum())
     half_width = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(
-        1 + noncentrality * noncentrality / (2 * degrees)
+        1 + noncentrality * noncentrality / (2 * welch_degrees)
     )
     ends = [
         # 1 - 1 / (4 degrees) corrects the bias of t in few degrees of freedom (the same 26.7.10).
-        (noncentrality * (1 - 1 / (4 * degrees)) + step) * scale
+        (noncentrality * (1 - 1 / (4 * welch_degrees)) + step) * scale
         for step in (-half_width, half_width)
     ]
     if spread != "pooled":
