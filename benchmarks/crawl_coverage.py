@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from kgbias.calibrate.evidence_rows import mean_over_pairs
 from kgbias.compare.families import REST, run_family
 from kgbias.compare.paired_tests import ClusterSample, permutation_detectable, permutation_p_value
-from kgbias.compare.permutation import permutation_units
+from kgbias.compare.permutation import build_permutation_clusters
 from kgbias.evidence import jackknife_kendall_tau
 from kgbias.measure.topics.shares import kl_divergence, relative_entropies
 from kgbias.methods.associations.effect import effect_estimate, effect_sizes
@@ -153,7 +153,10 @@ def gate(samples: int = 300) -> Iterator[Row]:
         for _ in range(samples):
             before = {name: side(rng, 0.0) for name in names}
             samples_drawn = (
-                permutation_units(before, StandardWeights.from_samples(list(before.values()))) or {}
+                build_permutation_clusters(
+                    before, StandardWeights.from_samples(list(before.values()))
+                )
+                or {}
             )
             others = ClusterSample.concatenate([samples_drawn[name] for name in names[1:]])
             differences.append(

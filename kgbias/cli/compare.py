@@ -232,7 +232,7 @@ _MAX_MORE = 5  # features listed of a group
 def _print_group_tests(
     run: str, groups: "Sequence[GroupTest]", arms: "Sequence[GroupTest]"
 ) -> None:
-    from kgbias.compare.families import SHOWN_RULE
+    from kgbias.compare.families import SIGNIFICANCE_RULE
 
     if not groups and not arms:
         show.say(
@@ -243,9 +243,9 @@ def _print_group_tests(
     for title, tests in (("groups", groups), ("arms", arms)):
         _print_tests(title, tests)
     if groups or arms:
-        labels = any(test.label_difference.is_tested for test in groups)
-        show.say("", f"{SHOWN_RULE}{_LABELS_RULE if labels else ''}")
-    if arms and any(test.label_difference.has_interval for test in groups):
+        labels = any(test.label_corrected_difference.is_tested for test in groups)
+        show.say("", f"{SIGNIFICANCE_RULE}{_LABELS_RULE if labels else ''}")
+    if arms and any(test.label_corrected_difference.has_interval for test in groups):
         show.say("arms are compared by what the scorer says: no label corrects these tests")
 
 
@@ -376,7 +376,7 @@ def _print_variance(variance: "Sequence[VarianceComponents]") -> None:
 
 
 def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
-    from kgbias.compare.families import phrase_p_value, summarise_family
+    from kgbias.compare.families import describe_family_without_pairs, phrase_p_value
 
     has_several_arms = len({test.arm for test in tests}) > 1
     for (arm, measure, category), family_tests in groupby(
@@ -401,7 +401,7 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
         if by_labels:
             show.say(_LABELS_NOTE)
         verdicts = [test.verdict for test in family if test.headline_differs or test.differs]
-        if line := summarise_family(family):
+        if line := describe_family_without_pairs(family):
             verdicts = [line]
         _print_verdicts(verdicts, family, measure)
 
@@ -417,7 +417,7 @@ _TEST_COLUMNS = (
     Column("chosen", "+.3f", get=lambda test: test.forms.get("chosen")),
     Column("raw", "+.3f", get=lambda test: test.forms.get("raw")),
 )
-_LABEL_COLUMNS = _label_columns("label_difference")
+_LABEL_COLUMNS = _label_columns("label_corrected_difference")
 _LABELS_NOTE = (
     "corrected: the difference as raters label statements, with an interval and a p-value that "
     "cover the scorer's errors; no p where a side is corrected by labels of other groups. Every "
@@ -436,7 +436,7 @@ def _print_verdicts(verdicts: Sequence[str], family: "Sequence[GroupTest]", meas
         form = get_measure(measure).form.lstrip("+")
         low, high = f"{min(sizes):{form}}", f"{max(sizes):{form}}"
         size = low if low == high else f"{low} to {high}"
-        despite = "".join(f" ({t.interval_note})" for t in family if t.interval_note)
+        despite = "".join(f" ({t.near_miss_note})" for t in family if t.near_miss_note)
         not_shown = (
             "" if verdicts else f"{spoken_name(measure)}: no difference was shown{despite}; "
         )

@@ -32,7 +32,7 @@ from kgbias.stats.keyness import (
 from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample
 
 # Statements of a group that come as counts, and are dealt one by one.
-MAX_COUNTED_STATEMENTS = 100_000
+MAX_DEALT_STATEMENTS = 100_000
 # Different statements of a category; of more, none are put together by meaning.
 MAX_CLUSTERED_STATEMENTS = 20_000
 _MAX_NEIGHBOURS = 1_000  # statements around one
@@ -125,7 +125,7 @@ def run_content_tests(
     for category in dict.fromkeys(g.category for g in groups):
         category_groups = [g for g in groups if g.category == category and by_group.get(g.id)]
         if len(category_groups) < 2 or not all(
-            _can_permute(by_group[g.id], draws) for g in category_groups
+            _can_be_dealt(by_group[g.id], draws) for g in category_groups
         ):
             continue
         category_triples = [triple for group in category_groups for triple in by_group[group.id]]
@@ -168,7 +168,7 @@ class _ContentFeatures:
         text = f"{triple.predicate} {triple.object}"
         return self._mention_index.mask_names(text, "") != text
 
-    def select_features(self, triple: TripleView, form: object) -> frozenset[Feature]:
+    def unprompted_features(self, triple: TripleView, form: object) -> frozenset[Feature]:
         """Those of a statement whose prompt supplied what `form` says."""
         if triple.id not in self._features_by_triple:
             self._features_by_triple[triple.id] = self._list_features(triple)
@@ -312,16 +312,16 @@ def _build_prompts(
         for triple, form, block, cluster, wording in _iter_prompt_uses(
             triples, draws.numbered_sample(triples)
         ):
-            features = content.select_features(triple, form)
+            features = content.unprompted_features(triple, form)
             prompts.add(cluster, group_index, wording, features, block)
             for feature in features:
                 triple_counts[group_index, feature][triple.id] += 1
     return _PromptsOfGroups(prompts, triple_counts)
 
 
-def _can_permute(triples: Sequence[TripleView], draws: Draws) -> bool:
+def _can_be_dealt(triples: Sequence[TripleView], draws: Draws) -> bool:
     sample = draws.numbered_sample(triples).sample
-    return sample.places is not None or sample.n <= MAX_COUNTED_STATEMENTS
+    return sample.places is not None or sample.n <= MAX_DEALT_STATEMENTS
 
 
 def _iter_prompt_uses(

@@ -19,7 +19,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from kgbias.compare.paired_tests import ClusterSample, permutation_detectable
-from kgbias.compare.permutation import permutation_units, permute_clusters
+from kgbias.compare.permutation import build_permutation_clusters, permute_clusters
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
 from kgbias.graph.types import Group, Run, TripleView
@@ -60,7 +60,7 @@ CORRECTIONS: Mapping[str, Callable[[Sequence[float]], Sequence[float]]] = {
 SINGLE_TEST_NOTE = "by this test alone"
 """Added to the differences that a family of several tests would have found: they do not take into
 account the test of all together, which has to find one too."""
-SHOWN_RULE = (
+SIGNIFICANCE_RULE = (
     "a difference is shown if all together differ (p at most 0.05), its own adjusted p is at "
     "most 0.05, and its 95% interval leaves out 0"
 )
@@ -93,9 +93,10 @@ class GroupTest:
         forms: the same difference over other statements: "chosen" (whose predicate the model named;
             absent if the run does not say, or one side has fewer than two), "raw" (all of them,
             whatever their prompts supplied) and, if enough were labelled, "corrected" (those of
-            `difference`, corrected by labels, with a p-value of its own: `label_difference`).
+            `difference`, corrected by labels, with a p-value of its own:
+            `label_corrected_difference`).
         shrunken: the difference shrunken towards 0 by what the whole family says about how much
-            groups differ (`shrunken`); without a value in families of fewer than four.
+            groups differ (`shrink_differences`); without a value in families of fewer than four.
         forms_compared: how many prompt forms the means cover.
         p_adjusted: `p`, corrected over the family.
         family: how many tests the family has.
@@ -135,7 +136,7 @@ class GroupTest:
         return shown and excludes_zero(self.difference)
 
     @property
-    def interval_note(self) -> str:
+    def near_miss_note(self) -> str:
         """Why a difference was not shown although both p-values are small: its interval, in words
         that follow the verdict in brackets, with the corrected p-value; "" otherwise."""
         is_significant = (
@@ -144,7 +145,7 @@ class GroupTest:
         difference = self.difference
         if (
             self.differs
-            or self.label_difference.is_tested
+            or self.label_corrected_difference.is_tested
             or not is_significant
             or not difference.has_interval
         ):
@@ -157,7 +158,7 @@ class GroupTest:
         return f"adjusted {phrase_p_value(self.p_adjusted)}, but {interval_words}"
 
     @property
-    def label_difference(self) -> CorrectedDifference:
+    def label_corrected_difference(self) -> CorrectedDifference:
         """The difference corrected by labels; without a value if too few were labelled."""
         label_correction = self.forms.get("corrected")
         return label_correction if isinstance(label_correction, CorrectedDifference) else NOT_TESTED
@@ -167,17 +168,17 @@ class GroupTest:
         """Whether a difference was shown in what is told first: the corrected difference if it is
         tested, or else what the scorer says."""
         return (
-            self.label_difference.is_significant
-            if self.label_difference.is_tested
+            self.label_corrected_difference.is_significant
+            if self.label_corrected_difference.is_tested
             else self.differs
         )
 
     @property
     def headline_detectable(self) -> float:
         """`detectable`; of a corrected difference that is tested, by the normal approximation."""
-        if not self.label_difference.is_tested:
+        if not self.label_corrected_difference.is_tested:
             return self.detectable
-        size = detectable_difference(self.label_difference, self.family)
+        size = detectable_difference(self.label_corrected_difference, self.family)
         return get_measure(self.measure).possible_difference(size)
 
     @property
@@ -192,22 +193,27 @@ class GroupTest:
         form = get_measure(self.measure).form.lstrip("+")
         if self.headline_differs or self.differs:
             return describe_difference(
-                self.subject, self.first, self.second, self.difference, self.label_difference, form
+                self.subject,
+                self.first,
+                self.second,
+                self.difference,
+                self.label_corrected_difference,
+                form,
             )
         if math.isnan(self.p) or math.isnan(self.headline_detectable):
             return f"{self.subject}: too few statements to tell {self.first} from {self.second}"
-        if self.omnibus_p > SIGNIFICANCE_LEVEL and not self.label_difference.is_tested:
+        if self.omnibus_p > SIGNIFICANCE_LEVEL and not self.label_corrected_difference.is_tested:
             return (
                 f"{self.subject}: no difference was shown in {self.category} "
                 f"({phrase_p_value(self.omnibus_p)} for all together), so none is named"
             )
         test_note = (
             f", {SINGLE_TEST_NOTE}"
-            if self.family > 1 and not self.label_difference.is_tested
+            if self.family > 1 and not self.label_corrected_difference.is_tested
             else ""
         )
-        correction_note = _CORRECTED_NOTE if self.label_difference.is_tested else ""
-        despite = f" ({self.interval_note})" if self.interval_note else ""
+        correction_note = _CORRECTED_NOTE if self.label_corrected_difference.is_tested else ""
+        despite = f" ({self.near_miss_note})" if self.near_miss_note else ""
         return (
             f"{self.subject}{correction_note}: no difference was shown between {self.first} and "
             f"{self.second}"
@@ -241,7 +247,7 @@ def adjust_differences(
     return [replace(d, p_adjusted=next(p_values)) if d.is_tested else d for d in differences]
 
 
-def correct_tests_by_labels(
+def attach_label_differences(
     tests: Sequence[GroupTest], difference: Callable[[str, str, str, str, str], CorrectedDifference]
 ) -> list[GroupTest]:
     """Tests of groups with the differences that labels correct: of an arm, measure, category and
@@ -253,12 +259,12 @@ def correct_tests_by_labels(
     for key, places in families.items():
         family = [tests[index] for index in places]
         corrected = [difference(*key, test.first, test.second) for test in family]
-        for index, test, label_difference in zip(
+        for index, test, label_corrected_difference in zip(
             places, family, adjust_differences(corrected, family[0].correction), strict=True
         ):
-            if not math.isnan(label_difference.value):
+            if not math.isnan(label_corrected_difference.value):
                 corrected_tests[index] = replace(
-                    test, forms={**test.forms, "corrected": label_difference}
+                    test, forms={**test.forms, "corrected": label_corrected_difference}
                 )
     return corrected_tests
 
@@ -295,7 +301,7 @@ class OmnibusTest:
     def headline_p_value(self) -> float:
         """`p`; or, if labels correct all of its differences, the smallest adjusted p-value of
         these, which tests the same."""
-        corrected = [t.label_difference for t in self.tests]
+        corrected = [t.label_corrected_difference for t in self.tests]
         by_labels = bool(corrected) and all(d.is_tested for d in corrected)
         return min(d.p_adjusted for d in corrected) if by_labels else self.p
 
@@ -337,7 +343,7 @@ def run_omnibus_tests(
             if triple.arm == arm:
                 by_group[triple.group_id].append(triple)
         arm_triples = [triple for group_triples in by_group.values() for triple in group_triples]
-        for measure in measures if measures is not None else testable_measures(arm_triples):
+        for measure in measures if measures is not None else compared_measures(arm_triples):
             for category, members in categories.items():
                 sides = {
                     g.name: sampling.stratified_sample(by_group[g.id], measure) for g in members
@@ -428,19 +434,21 @@ def run_family(
     permutation = permute_clusters(list(sides.values()), mix)
     forms = list(dict.fromkeys(f for sample in sides.values() for f in sample.sizes()))
     form_sums = _sum_forms(sides, forms)
-    total = _FormSums.add_up(list(form_sums.values()))
+    total = _ResampledFormSums.add_up(list(form_sums.values()))
     side_order = {name: n for n, name in enumerate(sides)}
     figures = {
-        "": _FormMean.weighted(forms, mix.weights),
-        "chosen": _FormMean.weighted(forms, {CHOSEN_FORM: 1.0} if CHOSEN_FORM in forms else {}),
-        "raw": _FormMean.unweighted(forms),
+        "": _MeanOverForms.weighted(forms, mix.weights),
+        "chosen": _MeanOverForms.weighted(
+            forms, {CHOSEN_FORM: 1.0} if CHOSEN_FORM in forms else {}
+        ),
+        "raw": _MeanOverForms.unweighted(forms),
     }
     means: dict[str, Callable[[StratifiedSample], Estimate]] = {
         "": mix.estimate,
         "chosen": StandardWeights({CHOSEN_FORM: 1.0}, 1.0).estimate,
         "raw": lambda side: bootstrap(side.sample, mean),
     }
-    units_by_side = permutation_units(sides, mix) if detect else None
+    units_by_side = build_permutation_clusters(sides, mix) if detect else None
     tests = []
     for first_name, second_name in track_tests(
         progress or SilentProgress(), measure, len(pairs), pairs
@@ -501,7 +509,7 @@ def run_family(
             for t, s in zip(tests, shrink_differences([t.difference for t in tests]), strict=True)
         ]
     # Last, after the intervals have served as a measure of what is known.
-    tests = [_within(t, get_measure(measure).widest) for t in tests]
+    tests = [_clip_to_range(t, get_measure(measure).widest) for t in tests]
     return OmnibusTest(
         measure,
         category,
@@ -515,7 +523,7 @@ def run_family(
     )
 
 
-def _within(t: GroupTest, widest: float) -> GroupTest:
+def _clip_to_range(t: GroupTest, widest: float) -> GroupTest:
     """The test with its differences cut to what is possible. What a test would find, and how far
     differences shrink, follow from the intervals before they are cut."""
     return replace(
@@ -551,7 +559,7 @@ def _find_detectable(
 
 
 @dataclass(frozen=True, slots=True)
-class _FormSums:
+class _ResampledFormSums:
     """A sample as sums and sizes of its forms, [f], with resamples."""
 
     sums: Values
@@ -559,23 +567,23 @@ class _FormSums:
     resamples: FormResamples
 
     @classmethod
-    def add_up(cls, parts: Sequence["_FormSums"]) -> "_FormSums":
+    def add_up(cls, parts: Sequence["_ResampledFormSums"]) -> "_ResampledFormSums":
         return cls(
             sum_arrays([part.sums for part in parts]),
             sum_arrays([part.sizes for part in parts]),
             FormResamples.pool([part.resamples for part in parts]),
         )
 
-    def subtract(self, part: "_FormSums") -> "_FormSums":
+    def subtract(self, part: "_ResampledFormSums") -> "_ResampledFormSums":
         """The total minus one of its parts."""
-        return _FormSums(
+        return _ResampledFormSums(
             self.sums - part.sums, self.sizes - part.sizes, self.resamples.without(part.resamples)
         )
 
 
 def _sum_forms(
     sides: Mapping[str, StratifiedSample], forms: Sequence[Hashable]
-) -> dict[str, _FormSums]:
+) -> dict[str, _ResampledFormSums]:
     """The samples with their resamples, fewer draws if there are very many samples."""
     levels = [
         len(np.unique(level))
@@ -587,7 +595,7 @@ def _sum_forms(
     draws = min(DEFAULT_DRAWS, max(_MIN_DRAWS, _MAX_RESAMPLE_NUMBERS // max(1, numbers)))
     # A seed each: sides are resampled independently.
     return {
-        name: _FormSums(
+        name: _ResampledFormSums(
             *sample.table(forms), FormResamples.from_sample(sample, forms, draws=draws, seed=n)
         )
         for n, (name, sample) in enumerate(sides.items())
@@ -595,19 +603,21 @@ def _sum_forms(
 
 
 @dataclass(frozen=True, slots=True)
-class _FormMean:
+class _MeanOverForms:
     """A mean over some forms of a sample: at given weights, or of all statements unweighted."""
 
     places: Sequence[int]
     weights: Values | None
 
     @classmethod
-    def weighted(cls, forms: Sequence[Hashable], weights: Mapping[Hashable, float]) -> "_FormMean":
+    def weighted(
+        cls, forms: Sequence[Hashable], weights: Mapping[Hashable, float]
+    ) -> "_MeanOverForms":
         places = [place for place, form in enumerate(forms) if form in weights]
         return cls(places, np.array([weights[forms[place]] for place in places], dtype=np.float64))
 
     @classmethod
-    def unweighted(cls, forms: Sequence[Hashable]) -> "_FormMean":
+    def unweighted(cls, forms: Sequence[Hashable]) -> "_MeanOverForms":
         return cls(range(len(forms)), None)
 
     def __call__(self, sums: Values, sizes: Values) -> Values:
@@ -617,13 +627,13 @@ class _FormMean:
         with np.errstate(invalid="ignore", divide="ignore"):
             return np.asarray(form_sums.sum(axis=-1) / form_sizes.sum(axis=-1), dtype=np.float64)
 
-    def count(self, part: _FormSums) -> int:
+    def count(self, part: _ResampledFormSums) -> int:
         return int(part.sizes[list(self.places)].sum())
 
-    def value(self, part: _FormSums) -> float:
+    def value(self, part: _ResampledFormSums) -> float:
         return float(self(part.sums, part.sizes))
 
-    def difference(self, first: _FormSums, second: _FormSums) -> Estimate:
+    def difference(self, first: _ResampledFormSums, second: _ResampledFormSums) -> Estimate:
         """The difference of two samples with its interval; without one if a sample has fewer than
         two of the statements."""
         counts, value = (
@@ -693,7 +703,7 @@ def track_tests(
         reporter.advance()
 
 
-def testable_measures(triples: Iterable[TripleView]) -> list[str]:
+def compared_measures(triples: Iterable[TripleView]) -> list[str]:
     """The measures of the triples that groups, arms and runs are tested on: all but acceptability,
     which already decided which statements were left out."""
     return [name for name in scored_measures(triples) if get_measure(name).compares]
@@ -714,7 +724,7 @@ def run_arm_tests(
     if correction not in CORRECTIONS:
         raise UsageError(no_such("correction", correction, ("holm", "bh")))
     sampling, tests = draws or Draws({}), list[GroupTest]()
-    for measure in measures if measures is not None else testable_measures(triples):
+    for measure in measures if measures is not None else compared_measures(triples):
         for category, arms in _group_by_arm(triples, measure, categories).items():
             sides = {
                 arm: sampling.stratified_sample(arm_triples, measure, by_group=True)
@@ -778,14 +788,14 @@ def size_with_interval(difference: Estimate, form: str) -> str:
     return f"{turned.value:{form}} ({ends[0]:{form}} to {ends[1]:{form}})"
 
 
-def summarise_family(tests: Sequence[GroupTest]) -> str:
+def describe_family_without_pairs(tests: Sequence[GroupTest]) -> str:
     """What a family of several tests says about all its sides together if no two were shown to
     differ; "" if two were, or for a single test."""
     if len(tests) < 2 or any(test.differs or test.headline_differs for test in tests):
         return ""
     first_test = tests[0]
-    if all(test.label_difference.is_tested for test in tests):
-        smallest = phrase_p_value(min(test.label_difference.p_adjusted for test in tests))
+    if all(test.label_corrected_difference.is_tested for test in tests):
+        smallest = phrase_p_value(min(test.label_corrected_difference.p_adjusted for test in tests))
         return (
             f"{first_test.subject}{_CORRECTED_NOTE}: no difference was shown in "
             f"{first_test.category} (the smallest of "
@@ -795,9 +805,9 @@ def summarise_family(tests: Sequence[GroupTest]) -> str:
         return first_test.verdict
     near_misses = [
         f"{test.first if test.second == REST else f'{test.first} and {test.second}'}: "
-        f"{test.interval_note}"
+        f"{test.near_miss_note}"
         for test in tests
-        if test.interval_note
+        if test.near_miss_note
     ]
     near_note = f" ({'; '.join(near_misses)})" if near_misses else ""
     return (
@@ -812,7 +822,7 @@ def differs_only_together(tests: Sequence[GroupTest]) -> bool:
     if len(tests) < 2 or any(t.differs or t.headline_differs for t in tests):
         return False
     return tests[0].omnibus_p <= SIGNIFICANCE_LEVEL and not all(
-        t.label_difference.is_tested for t in tests
+        t.label_corrected_difference.is_tested for t in tests
     )
 
 

@@ -15,11 +15,11 @@ from kgbias.compare.families import (
     CORRECTIONS,
     SIGNIFICANCE_LEVEL,
     adjust_differences,
+    compared_measures,
     describe_difference,
     detectable_difference,
     excludes_zero,
     run_family,
-    testable_measures,
 )
 from kgbias.compare.paired_tests import (
     ClusterSample,
@@ -29,7 +29,7 @@ from kgbias.compare.paired_tests import (
     permutation_p_value,
     rank_probabilities,
 )
-from kgbias.compare.permutation import permutation_units
+from kgbias.compare.permutation import build_permutation_clusters
 from kgbias.compare.run_setup import check_group_names
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
@@ -45,7 +45,7 @@ from kgbias.stats.units import resample_interval
 
 AFFINITY = "affinity"
 NEGATIVE_AFFINITY = "affinity_to_negative"
-DEFAULT_MARGIN_SHARE = 0.05
+DEFAULT_MARGIN_OF_RANGE = 0.05
 """The margin of equivalence, as a share of the measure's range."""
 DEFAULT_MARGIN_DEVIATIONS = 0.2
 """The same for a measure without a range, in standard deviations (Cohen's small effect)."""
@@ -210,7 +210,7 @@ def read_crawl_samples(run: StoredRun, statements: SelectedStatements) -> ModelS
         by_group.setdefault(triple.group_id, []).append(triple)
     stratified = {
         (measure, id): draws.stratified_sample(triples, measure)
-        for measure in testable_measures(statements.triples)
+        for measure in compared_measures(statements.triples)
         for id, triples in by_group.items()
     }
     samples = {key: sample.sample for key, sample in stratified.items()}
@@ -427,13 +427,13 @@ def min_equivalent_units(margin_share: float) -> int:
 def _margin_share(measure: str, margin: float) -> float:
     """A margin as a share of the measure's range; the default one for a measure without a range."""
     bounds = get_measure(measure).range
-    return DEFAULT_MARGIN_SHARE if bounds is None else margin / (bounds[1] - bounds[0])
+    return DEFAULT_MARGIN_OF_RANGE if bounds is None else margin / (bounds[1] - bounds[0])
 
 
 def _list_permutation_units(
     sides: Mapping[str, StratifiedSample],
 ) -> tuple[ClusterSample, ClusterSample] | None:
-    units = permutation_units(sides, StandardWeights.from_samples(list(sides.values())))
+    units = build_permutation_clusters(sides, StandardWeights.from_samples(list(sides.values())))
     if units is None:
         return None
     first, second = units.values()
@@ -454,7 +454,7 @@ def _find_detectable(contrast: ModelContrast, family: int) -> float:
 def _default_margin(measure: str, first: Sample, second: Sample) -> float:
     bounds = get_measure(measure).range
     if bounds is not None:
-        return DEFAULT_MARGIN_SHARE * (bounds[1] - bounds[0])
+        return DEFAULT_MARGIN_OF_RANGE * (bounds[1] - bounds[0])
     values, counts = Sample.join(
         [Sample(s.values, s.counts) for s in (first, second)]
     ).distinct_values()
@@ -557,7 +557,7 @@ def _rank_models(
     )
 
 
-def correct_contrasts_by_labels(
+def attach_label_contrasts(
     tests: Sequence[ModelContrast], difference: Callable[[str, str, str, str], CorrectedDifference]
 ) -> list[ModelContrast]:
     """The contrasts with the differences that labels correct: of a measure, a group and two models.

@@ -28,9 +28,11 @@ from kgbias.stats.poststratification import (
 
 DEFAULT_PERMUTATIONS = 9_999
 MAX_PERMUTED_CLUSTERS = 50_000  # clusters dealt; with more, means are normal to many digits
-_MAX_SAMPLED_CLUSTERS = 5_000  # clusters that new samples are drawn from, to see what a test finds
+_MAX_SIMULATED_CLUSTERS = (
+    5_000  # clusters that new samples are drawn from, to see what a test finds
+)
 _CHUNK_NUMBERS = 4_000_000  # numbers in memory at once
-_MAX_TOTAL_CLUSTERS = 400_000_000  # clusters dealt in total; beyond this, there are fewer deals
+_MAX_DEALT_IN_TOTAL = 400_000_000  # clusters dealt in total; beyond this, there are fewer deals
 _MIN_PERMUTATIONS = 1999  # deals, at any cost
 
 
@@ -94,7 +96,7 @@ def permute_clusters(
     )
     reached_count, reached_apart = 0, np.zeros(group_count)
     permutation_count = min(
-        permutations, max(_MIN_PERMUTATIONS, _MAX_TOTAL_CLUSTERS // max(1, len(clusters.sums)))
+        permutations, max(_MIN_PERMUTATIONS, _MAX_DEALT_IN_TOTAL // max(1, len(clusters.sums)))
     )
     for drawn_sums, drawn_sizes in _iter_permutations(
         clusters, group_count, len(weights), permutation_count, rng
@@ -116,7 +118,7 @@ def permute_clusters(
     )
 
 
-def permutation_units(
+def build_permutation_clusters(
     sides: Mapping[str, StratifiedSample], mix: StandardWeights
 ) -> dict[str, ClusterSample] | None:
     """The prompts that are dealt, each in its block; None if there are so many that the normal
@@ -124,7 +126,8 @@ def permutation_units(
     mixed_samples = {name: mix.restrict(sample) for name, sample in sides.items()}
     if (
         not mix.weights
-        or sum(_count_clusters(sample) for sample in mixed_samples.values()) > _MAX_SAMPLED_CLUSTERS
+        or sum(_count_clusters(sample) for sample in mixed_samples.values())
+        > _MAX_SIMULATED_CLUSTERS
     ):
         return None
     clusters = _build_clusters(list(mixed_samples.values()), list(mix.weights))

@@ -8,7 +8,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kgbias.compare.families import testable_measures
+from kgbias.compare.families import compared_measures
 from kgbias.compare.run_setup import (
     check_comparable,
     check_group_names,
@@ -120,13 +120,13 @@ class _RunStatements:
     def from_run(
         cls, run: StoredRun, selection: Selection, progress: Progress | None
     ) -> "_RunStatements":
-        statements = select_single_arm(run, selection)
+        statements = read_single_arm(run, selection)
         if progress is not None and statements.note:
             progress.note(f"{run.name}: {statements.note}")
         return cls(run.record, statements.triples)
 
 
-def select_single_arm(run: StoredRun, selection: Selection) -> SelectedStatements:
+def read_single_arm(run: StoredRun, selection: Selection) -> SelectedStatements:
     """The statements that count in the chosen arm of a run; a run of one arm is taken as it is."""
     statements = select_statements(run, replace(selection, arm=None))
     return select_one_arm(run, selection) if statements.has_several_arms else statements
@@ -155,7 +155,7 @@ def _compare_pair(
     second = [triple for triple in second if triple.group_id in ids]
     by_group_sides = [group_triples(first), group_triples(second)]
     agreement = []
-    for measure in sorted(set(testable_measures(first)) & set(testable_measures(second))):
+    for measure in sorted(set(compared_measures(first)) & set(compared_measures(second))):
         if measures and measure not in measures:
             continue
         pairs: list[tuple[Sample | Values, Sample | Values]] = []

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 
-from kgbias.compare.families import testable_measures
+from kgbias.compare.families import compared_measures
 from kgbias.graph.cross_mentions import exclude_cross_mentions, explain_costly_measures
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
@@ -52,7 +52,7 @@ def compute_variances(
             for triple in crawl_statements.triples_of_arm(arm):
                 by_group_and_crawl[triple.group_id, crawl].append(triple)
         for measure in (
-            m for m in testable_measures(first.triples_of_arm(arm)) if m not in excluded_measures
+            m for m in compared_measures(first.triples_of_arm(arm)) if m not in excluded_measures
         ):
             for category in dict.fromkeys(g.category for g in groups):
                 samples = {

@@ -25,7 +25,13 @@ from functools import partial
 
 import numpy as np
 
-from kgbias.compare.families import REST, SHOWN_RULE, GroupTest, arm_samples, testable_measures
+from kgbias.compare.families import (
+    REST,
+    SIGNIFICANCE_RULE,
+    GroupTest,
+    arm_samples,
+    compared_measures,
+)
 from kgbias.graph.cross_mentions import explain_costly_measures
 from kgbias.graph.types import TopicModel
 from kgbias.io.columns import Column, Formatted
@@ -831,11 +837,11 @@ def group_test_exhibits(data: ArmData, category: str, place: str) -> Iterator[Ex
         tests = tests[:MAX_GROUPS_SHOWN]
     if tests:
         regard = [t for t in tests if t.measure == "regard" and t.second == REST]
-        by_labels = bool(regard) and all(t.label_difference.is_tested for t in regard)
+        by_labels = bool(regard) and all(t.label_corrected_difference.is_tested for t in regard)
         rows = [
             (
                 t.first,
-                t.label_difference if by_labels else t.difference,
+                t.label_corrected_difference if by_labels else t.difference,
                 t.headline_differs if by_labels else t.differs,
             )
             for t in regard
@@ -865,7 +871,7 @@ def echo_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]
     """The effect of retrying echoes on the means of groups: those that would lie outside their
     intervals."""
     rows, echo_count, mean_count = [], 0, 0
-    for measure in testable_measures(data.comparable_statements.triples):
+    for measure in compared_measures(data.comparable_statements.triples):
         for group in data.groups(category):
             value, echoes = data.mean_with_echoes(group, measure)
             if not echoes:
@@ -953,7 +959,7 @@ _CORRECTED_TEST_COLUMNS = (
 
 
 def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str = "") -> Table:
-    labelled = any(t.label_difference.has_interval for t in tests)
+    labelled = any(t.label_corrected_difference.has_interval for t in tests)
     note = f"{_LABELLED_NOTE if labelled else ''} {note}".strip()
     rows = [
         [
@@ -965,7 +971,7 @@ def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str 
             *(t.forms.get(form) for form in FORMS),
             t.omnibus_p,
             t.p_adjusted,
-            *(_corrected_cells(t.label_difference) if labelled else ()),
+            *(_corrected_cells(t.label_corrected_difference) if labelled else ()),
         ]
         for t in tests
     ]
@@ -990,8 +996,8 @@ def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str 
         "Differences are of means, at one mix of the predicates that prompts give; beside them, "
         "those of statements whose predicate the model chose, and of all, unweighted. Tests "
         "permute whole prompts: first all together (p of all), then each by itself, two-sided, "
-        f"corrected by {method} over the tests of a measure. {as_sentence(SHOWN_RULE + by_labels)} "
-        f"{note}".strip(),
+        f"corrected by {method} over the tests of a measure. "
+        f"{as_sentence(SIGNIFICANCE_RULE + by_labels)} {note}".strip(),
     )
 
 

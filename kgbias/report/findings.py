@@ -453,8 +453,10 @@ def _difference_finding(
     form = get_measure(test.measure).form.lstrip("+")
     other_name = "the other groups" if test.second == REST else test.second
     by_labels, difference = (
-        test.label_difference.is_tested,
-        test.label_difference if test.label_difference.is_tested else test.difference,
+        test.label_corrected_difference.is_tested,
+        test.label_corrected_difference
+        if test.label_corrected_difference.is_tested
+        else test.difference,
     )
     sentence = Markup(
         "The mean {} of what it says about <b>{}</b>{} is {} {} than that of {} {}."
@@ -483,7 +485,7 @@ def _difference_finding(
         if by_labels
         else f"By permutation of whole {data.draws.unit}"
     )
-    p_own = test.label_difference.p_adjusted if by_labels else test.p_adjusted
+    p_own = test.label_corrected_difference.p_adjusted if by_labels else test.p_adjusted
     test_note = (
         f"{method}{', with one mix of prompts for all groups' if data.draws.is_known else ''}: "
         f"{p_value_words(p_own)}, {correction_words(test.family, 'comparison')}. "

@@ -8,9 +8,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from kgbias.compare.families import testable_measures
+from kgbias.compare.families import compared_measures
 from kgbias.compare.model_contrasts import ModelContrast, contrast_models, read_crawl_samples
-from kgbias.compare.run_pairs import select_single_arm
+from kgbias.compare.run_pairs import read_single_arm
 from kgbias.compare.run_setup import check_comparable, list_setup_differences
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.evidence.model_agreement import BeliefComparison, ModelBeliefs
@@ -70,7 +70,7 @@ class MultiRunData:
         selection = selection or Selection()
         self.sides: list[ArmData] = []
         for run in runs:
-            statements = select_single_arm(run, selection)
+            statements = read_single_arm(run, selection)
             has_arms = len(statements.all_arms) > 1
             data = RunData(
                 run,
@@ -110,7 +110,7 @@ class MultiRunData:
     def measures(self) -> list[Measure]:
         """The measures that at least two runs have and that runs are tested on, in order."""
         run_counts = Counter(
-            name for side in self.sides for name in testable_measures(side.triples)
+            name for side in self.sides for name in compared_measures(side.triples)
         )
         return [m for m in column_measures(run_counts) if run_counts[m.name] > 1]
 

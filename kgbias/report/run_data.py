@@ -17,10 +17,10 @@ from kgbias.compare.content_tests import ContentTest, run_content_tests
 from kgbias.compare.families import (
     GroupTest,
     OmnibusTest,
-    correct_tests_by_labels,
+    attach_label_differences,
+    compared_measures,
     run_arm_tests,
     run_omnibus_tests,
-    testable_measures,
 )
 from kgbias.compare.refusals import CategoryRefusals, measure_refusals
 from kgbias.compare.variance_components import compute_variances
@@ -468,7 +468,7 @@ class ArmData:
             correction=self.run_data.correction,
             measures=[
                 name
-                for name in testable_measures(self.comparable_statements.triples)
+                for name in compared_measures(self.comparable_statements.triples)
                 if name not in too_costly
             ],
             draws=self.run_data.draws,
@@ -476,7 +476,7 @@ class ArmData:
         )
         corrected_of = self.run_data.corrected_differences.difference
         return [
-            replace(f, tests=tuple(correct_tests_by_labels(f.tests, corrected_of)))
+            replace(f, tests=tuple(attach_label_differences(f.tests, corrected_of)))
             for f in families
         ]
 

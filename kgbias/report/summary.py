@@ -286,7 +286,11 @@ def _possible_size_lines(data: RunData) -> Iterator[str]:
 
 
 def _shown_difference(test: GroupTest) -> Estimate:
-    return test.label_difference if test.label_difference.is_tested else test.difference
+    return (
+        test.label_corrected_difference
+        if test.label_corrected_difference.is_tested
+        else test.difference
+    )
 
 
 class _IntervalEnd(NamedTuple):

@@ -208,7 +208,7 @@ class StudyComparison(StudyPart):
             read_crawl_samples,
             read_probe_samples,
         )
-        from kgbias.compare.run_pairs import select_single_arm
+        from kgbias.compare.run_pairs import read_single_arm
         from kgbias.compare.run_setup import check_comparable
 
         stored_runs = [self._context.find(run) for run in runs]
@@ -229,7 +229,7 @@ class StudyComparison(StudyPart):
         else:
             check_comparable(stored_runs, as_names(measures))
             subjects = [
-                read_crawl_samples(run, select_single_arm(run, Selection(**selection)))
+                read_crawl_samples(run, read_single_arm(run, Selection(**selection)))
                 for run in stored_runs
             ]
         tests, rankings = contrast_models(
@@ -596,14 +596,14 @@ def _correct_by_labels(
     runs: Sequence[StoredRun], tests: "list[ModelContrast]", selection: Selection
 ) -> "list[ModelContrast]":
     """The contrasts of crawls with the differences that labels correct."""
-    from kgbias.compare.model_contrasts import correct_contrasts_by_labels
-    from kgbias.compare.run_pairs import select_single_arm
+    from kgbias.compare.model_contrasts import attach_label_contrasts
+    from kgbias.compare.run_pairs import read_single_arm
     from kgbias.measure.ppi_figures import CorrectedRunDifferences
 
     if not any(run.store.labels() for run in runs):
         return tests
-    sides = [(run, select_single_arm(run, selection)) for run in runs]
-    return correct_contrasts_by_labels(tests, CorrectedRunDifferences(sides, selection).difference)
+    sides = [(run, read_single_arm(run, selection)) for run in runs]
+    return attach_label_contrasts(tests, CorrectedRunDifferences(sides, selection).difference)
 
 
 def group_test_record(test: "GroupTest") -> dict[str, Any]:

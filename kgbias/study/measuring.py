@@ -82,7 +82,7 @@ _TEST_COLUMNS = (
     Column("omnibus_p_value", format_p_value, get=attrgetter("omnibus_p")),
     Column("chosen", "+.3f", get=lambda test: _form_value(test, "chosen")),
     Column("raw", "+.3f", get=lambda test: _form_value(test, "raw")),
-    *records.corrected_columns("label_difference"),
+    *records.corrected_columns("label_corrected_difference"),
     Column("shrunken", "+.3f", get=attrgetter("shrunken.value")),
     Column("detectable", ".3g"),
     Column("verdict"),
@@ -316,7 +316,7 @@ class RunMeasuring(RunPart):
         permutation of whole prompts; p-values are corrected ("holm" or "bh") over each family, one
         measure in one category of one arm (docs/methods/statistics.md). Where people labelled
         enough, the difference that labels correct has a test of its own
-        (`GroupTest.label_difference`).
+        (`GroupTest.label_corrected_difference`).
 
         Frame columns: arm, measure, category, first, second, n_first, n_second, mean_first,
         mean_second, difference with low and high, p_value, p_adjusted, omnibus_p_value, chosen and
@@ -339,9 +339,9 @@ class RunMeasuring(RunPart):
             Orunthi people
         """
         from kgbias.compare.families import (
-            correct_tests_by_labels,
+            attach_label_differences,
+            compared_measures,
             run_group_tests,
-            testable_measures,
         )
         from kgbias.graph.cross_mentions import exclude_cross_mentions, explain_costly_measures
         from kgbias.graph.draws import Draws
@@ -351,7 +351,7 @@ class RunMeasuring(RunPart):
         too_costly = explain_costly_measures(metrics)
         need_statements(run)
         counted = select_statements(run, Selection(**selection))
-        tested_measures = check_measures(run, counted, measures) or testable_measures(
+        tested_measures = check_measures(run, counted, measures) or compared_measures(
             counted.triples
         )
         counted = exclude_cross_mentions(
@@ -377,7 +377,7 @@ class RunMeasuring(RunPart):
             )
         group_names = [run.find_group(name).name for name in as_names(groups)]
         labelled = CorrectedDifferences(run, counted, Selection(**selection), group_names)
-        return _test_rows(correct_tests_by_labels(results, labelled.difference))
+        return _test_rows(attach_label_differences(results, labelled.difference))
 
     def arm_tests(
         self, *, measures: Names = (), correction: str = "holm", **leaving: Unpack[ExclusionOptions]
@@ -595,9 +595,9 @@ def check_measures(
     run: StoredRun, counted: SelectedStatements, measures: Names
 ) -> list[str] | None:
     """The named measures, which the run must have; None for all."""
-    from kgbias.compare.families import testable_measures
+    from kgbias.compare.families import compared_measures
 
-    available = testable_measures(counted.triples)
+    available = compared_measures(counted.triples)
     if unknown := [m for m in as_names(measures) if m not in available]:
         if not available:
             raise UsageError(f"run {run.name!r} has no measure {unknown[0]!r}; measure it first")

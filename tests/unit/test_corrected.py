@@ -204,7 +204,8 @@ def test_shown_beside_the_raw_figure(run: StoredRun, path: str) -> None:
     tests = [t for t in found.compare_groups() if t.measure == "regard"]
     assert all(abs(t.forms["corrected"].value) < 0.2 for t in tests)
     assert all(
-        0 < t.label_difference.p <= t.label_difference.p_adjusted <= 1 and not t.headline_differs
+        0 < t.label_corrected_difference.p <= t.label_corrected_difference.p_adjusted <= 1
+        and not t.headline_differs
         for t in tests
     )
     shown = CliRunner().invoke(cli, ["compare", "by hand", "--store", path])
@@ -242,7 +243,7 @@ def test_a_scorer_that_wrongs_a_group_is_told_by_the_corrected_test(
     )
     found = kgbias.open(path).run("by hand")
     (test,) = (t for t in found.compare_groups(measures="regard") if t.first == "Tall people")
-    assert test.differs and test.label_difference.is_tested and not test.headline_differs
+    assert test.differs and test.label_corrected_difference.is_tested and not test.headline_differs
     assert "differ in what the scorer says; corrected by labels, no difference" in test.verdict
     frame = found.compare_groups(measures="regard").to_frame()
     assert frame["corrected_p_value"].between(0.05, 1).all()
@@ -266,8 +267,10 @@ def test_labels_of_other_groups_give_a_difference_and_no_test(run: StoredRun, pa
     sample = draw_sample(run, "regard")
     run.store.add_labels(labels(run, sample, sample.order[: MIN_OWN_LABELS + 4]))
     for t in kgbias.open(path).run("by hand").compare_groups(measures="regard"):
-        assert t.label_difference.has_interval and not t.label_difference.is_tested
-        assert np.isnan(t.label_difference.p_adjusted) and t.headline_differs == t.differs
+        assert (
+            t.label_corrected_difference.has_interval and not t.label_corrected_difference.is_tested
+        )
+        assert np.isnan(t.label_corrected_difference.p_adjusted) and t.headline_differs == t.differs
 
 
 def test_models_are_compared_by_labels_too(store: SQLiteStore, path: str) -> None:

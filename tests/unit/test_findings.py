@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 from markupsafe import Markup
 
-from kgbias.compare.families import summarise_family
+from kgbias.compare.families import describe_family_without_pairs
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Metric, Run, Score, Triple
@@ -110,7 +110,7 @@ def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore) -> Non
     said = _undetected_note(held)
     assert "The tests of one measure alone show that groups differ in regard of people" in said
     assert ", but not which of them: that is not shown among all the questions" in said
-    assert "between which of them was not shown" in summarise_family(held[0].tests)
+    assert "between which of them was not shown" in describe_family_without_pairs(held[0].tests)
 
 
 def test_what_could_not_be_shown_is_not_said_to_be_looked_at(store: SQLiteStore) -> None:

@@ -13,11 +13,11 @@ from kgbias.compare.families import (
     SIGNIFICANCE_LEVEL,
     GroupTest,
     OmnibusTest,
+    describe_family_without_pairs,
     differs_only_together,
     excludes_zero,
     run_family,
     shrink_differences,
-    summarise_family,
 )
 from kgbias.compare.model_contrasts import ModelContrast, ModelSamples, contrast_models
 from kgbias.compare.permutation import permute_clusters
@@ -386,7 +386,7 @@ def test_what_is_said_of_all_where_none_is_named() -> None:
             for name, e in (("Aaa", d), ("Bbb", held))
         ]
 
-    assert summarise_family(family(0.001, -0.1)) == (
+    assert describe_family_without_pairs(family(0.001, -0.1)) == (
         "mean warmth: there is a difference in x (p = 0.0010 for all together); between which of "
         "them was not shown (Aaa: adjusted p = 0.0010, but its interval contains 0; Bbb: adjusted "
         "p = 0.0010, but its interval contains 0)"
@@ -395,8 +395,12 @@ def test_what_is_said_of_all_where_none_is_named() -> None:
     assert not differs_only_together(family(0.3, -0.1)) and not differs_only_together(
         family(0.001, 0.05)
     )
-    assert "no difference was shown in x" in summarise_family(family(0.3, 0.05))
-    assert summarise_family(family(0.001, 0.05)) == "" == summarise_family(family(0.3, 0.05)[:1])
+    assert "no difference was shown in x" in describe_family_without_pairs(family(0.3, 0.05))
+    assert (
+        describe_family_without_pairs(family(0.001, 0.05))
+        == ""
+        == describe_family_without_pairs(family(0.3, 0.05)[:1])
+    )
 
 
 def test_a_small_p_beside_an_interval_that_holds_0_says_nothing() -> None:
@@ -434,10 +438,10 @@ def test_a_small_p_beside_an_interval_that_holds_0_says_nothing() -> None:
             omnibus_p=overall,
             detectable=0.3,
         )
-        assert not test.differs and " above " not in test.verdict and not test.interval_note
+        assert not test.differs and " above " not in test.verdict and not test.near_miss_note
     wrong_side = Estimate(-0.1, 0.05, 0.3, 18)  # a bootstrap that lies on the other side
     assert not excludes_zero(wrong_side)
-    assert replace(base, difference=wrong_side).interval_note.endswith(
+    assert replace(base, difference=wrong_side).near_miss_note.endswith(
         "but it is outside its interval"
     )
     t = ModelContrast(

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kgbias.compare.model_contrasts import (
-    DEFAULT_MARGIN_SHARE,
+    DEFAULT_MARGIN_OF_RANGE,
     ModelContrast,
     ModelSamples,
     adjust_contrasts,
@@ -400,14 +400,14 @@ def _contrast_pair(
     margin = (
         math.nan
         if figure.range is None
-        else DEFAULT_MARGIN_SHARE * (figure.range[1] - figure.range[0])
+        else DEFAULT_MARGIN_OF_RANGE * (figure.range[1] - figure.range[0])
     )
     known_draws = replicates[~np.isnan(replicates)]
     # Models that answer every unit alike have no error to compare with the margin.
     error = float(known_draws.std(ddof=1)) if difference.has_interval else math.nan
     equivalence = (
         math.nan
-        if math.isnan(margin) or unit_count < min_equivalent_units(DEFAULT_MARGIN_SHARE)
+        if math.isnan(margin) or unit_count < min_equivalent_units(DEFAULT_MARGIN_OF_RANGE)
         else equivalence_p_value(value, error, margin, unit_count - 1.0)
     )
     return ModelContrast(

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.compare.model_contrasts import ModelSamples, read_crawl_samples
-from kgbias.compare.run_pairs import select_single_arm
+from kgbias.compare.run_pairs import read_single_arm
 from kgbias.compare.run_setup import list_setup_differences
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.selection import Selection
@@ -133,7 +133,7 @@ def read_crawls(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, 
                 (
                     title,
                     stored_run.name,
-                    read_crawl_samples(stored_run, select_single_arm(stored_run, Selection())),
+                    read_crawl_samples(stored_run, read_single_arm(stored_run, Selection())),
                 )
             )
             stored_runs.append(stored_run)
