@@ -30,7 +30,7 @@ from kgbias.compare.refusals import estimate_refusal_share
 from kgbias.compare.run_pairs import measure_rank_agreement
 from kgbias.compare.sofa import _rank_model, correlate_length
 from kgbias.compare.two_sample import mean_difference
-from kgbias.evidence.evidence_table import _estimate_shares
+from kgbias.evidence.evidence_table import _estimate_triple_shares
 from kgbias.graph.types import Group
 from kgbias.io.stereoset_file import StereoSetExample
 from kgbias.measure.scorer_agreement import cohens_kappa, correlation_estimate
@@ -824,7 +824,9 @@ def corrected_share_kinds() -> Iterator[FigureKind]:
                     if count
                 ]
                 selected: Any = SimpleNamespace(triples=triples)
-                found = _estimate_shares(selected).get(("none", str(place)), Estimate.missing())
+                found = _estimate_triple_shares(selected).get(
+                    ("none", str(place)), Estimate.missing()
+                )
                 return found, float(chances[place])
 
             yield FigureKind("corrected share", f"{n} statements of {kinds}, commonest", common)

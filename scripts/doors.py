@@ -47,7 +47,7 @@ KINDS = (
         ("Model | ", "Models"),
         "a spec, an open scorer, or the first two of these",
     ),
-    ("groups", (str(Groups),), f"files (`seeds`), or {seeds.FORMS}"),
+    ("groups", (str(Groups),), f"files (`seeds`), or {seeds.ACCEPTED_GROUP_FORMS}"),
     (
         "a table, or texts",
         ("str | pathlib.Path | kgbias.io.tables_in_memory.Frame",),

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 
-from kgbias.evidence.names import list_other_groups, named_groups
+from kgbias.evidence.names import groups_with_all_variants, list_shipped_groups_besides
 from kgbias.graph.selection import SelectedStatements, Selection, merge_sentences
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView, node_id
@@ -309,8 +309,8 @@ def retrieve_statements(
 ) -> Retrieval:
     """The statements of a run that a question is about, without their neighbours. Without an
     `index`, words alone decide. `counted` is what `selection` keeps of the run."""
-    groups = named_groups(run)
-    parsed = parse_question(question, groups, list_other_groups(groups))
+    groups = groups_with_all_variants(run)
+    parsed = parse_question(question, groups, list_shipped_groups_besides(groups))
     sentences_said = [sentence for sentence, _ in merge_sentences(counted.triples)]
     pool = [
         triple for triple in sentences_said if not parsed.groups or triple.group_id in parsed.groups

@@ -34,7 +34,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import keep_applicable, setting
 from kgbias.cli.show import Output
 from kgbias.crawl.config import CrawlConfig
-from kgbias.crawl.crawler import MAX_REPEATED_REFUSALS
+from kgbias.crawl.crawler import REFUSAL_RETRY_TRIALS
 from kgbias.crawl.seeds import DynamicSeeds, describe_singular
 from kgbias.errors import ModelError
 from kgbias.io.columns import Column
@@ -310,7 +310,7 @@ def _show_price(price: kgbias.Price, prompts: str) -> Output:
             f"{stage.answer_tokens_at_most} answer tokens"
             for stage in price.stages
         ),
-        f"refused prompts are asked again until {MAX_REPEATED_REFUSALS} of them were refused again",
+        f"refused prompts are asked again until {REFUSAL_RETRY_TRIALS} of them were refused again",
         *_describe_detectable(price.detectable_differences),
     ]
     output = show_price(price, data, lines)

@@ -28,9 +28,8 @@ from kgbias.stats.poststratification import (
 
 DEFAULT_PERMUTATIONS = 9_999
 MAX_PERMUTED_CLUSTERS = 50_000  # clusters dealt; with more, means are normal to many digits
-_MAX_SIMULATED_CLUSTERS = (
-    5_000  # clusters that new samples are drawn from, to see what a test finds
-)
+# More clusters than samples are drawn from, to see what a test finds.
+_MAX_SIMULATED_CLUSTERS = 5_000
 _CHUNK_NUMBERS = 4_000_000  # numbers in memory at once
 _MAX_DEALT_IN_TOTAL = 400_000_000  # clusters dealt in total; beyond this, there are fewer deals
 _MIN_PERMUTATIONS = 1999  # deals, at any cost

@@ -33,7 +33,8 @@ from kgbias.parameters import (
 )
 
 DEFAULT_ROUNDS, MAX_ROUNDS_TO_TARGET = 4, 50
-MAX_CRAWL_SIZE = 1_000_000  # samples, rounds, or prompts per round: a larger crawl would never end
+# Samples, rounds, or prompts per round: a larger crawl would never end.
+MAX_PARAMETER_COUNT = 1_000_000
 MAX_FAILED_SHARE = 0.1  # the share of answers that may fail before a crawl counts as failed
 ECHO_FILTER = "echo"  # the filter that needs the examples of a prompt, beside those of the parser
 TRUNCATION_SETTINGS = ("top_k", "top_p", "min_p")
@@ -170,7 +171,7 @@ class CrawlConfig:
             "Prompts per group and initial predicate",
             typed=True,
             at_least=1,
-            at_most=MAX_CRAWL_SIZE,
+            at_most=MAX_PARAMETER_COUNT,
             source="§5.3",
             always=True,
         ),
@@ -181,7 +182,7 @@ class CrawlConfig:
             "Rounds of expansion",
             typed=True,
             at_least=0,
-            at_most=MAX_CRAWL_SIZE,
+            at_most=MAX_PARAMETER_COUNT,
             unset=f"{DEFAULT_ROUNDS}; with target-coverage or target-ci-width at most "
             f"{MAX_ROUNDS_TO_TARGET}",
             source="§5.3",
@@ -194,7 +195,7 @@ class CrawlConfig:
         Parameter(
             "Prompts per group and round that ask for a predicate and an object",
             at_least=0,
-            at_most=MAX_CRAWL_SIZE,
+            at_most=MAX_PARAMETER_COUNT,
             source="§5.3",
             always=True,
         ),
@@ -204,7 +205,7 @@ class CrawlConfig:
         Parameter(
             "Prompts per group and round that ask for an object",
             at_least=0,
-            at_most=MAX_CRAWL_SIZE,
+            at_most=MAX_PARAMETER_COUNT,
             source="§5.3",
             always=True,
         ),
@@ -278,7 +279,8 @@ class CrawlConfig:
         ),
     ] = None
     answers: Annotated[
-        int, Parameter("Answers to each prompt", metavar="N", at_least=1, at_most=MAX_CRAWL_SIZE)
+        int,
+        Parameter("Answers to each prompt", metavar="N", at_least=1, at_most=MAX_PARAMETER_COUNT),
     ] = 1
     redraw: Annotated[
         bool,
@@ -338,8 +340,8 @@ class CrawlConfig:
     def __post_init__(self) -> None:
         check_parameters(self)
         for name, count in self.strategy_prompts.items():
-            if not 0 <= count <= MAX_CRAWL_SIZE:
-                raise OutOfRange(name, count, f"between 0 and {MAX_CRAWL_SIZE:,}")
+            if not 0 <= count <= MAX_PARAMETER_COUNT:
+                raise OutOfRange(name, count, f"between 0 and {MAX_PARAMETER_COUNT:,}")
         other_strategies = [name for name in EXPANSIONS if name not in _PAPER_STRATEGIES]
         if unknown := self.strategy_prompts.keys() - set(other_strategies):
             raise UsageError(
@@ -533,7 +535,7 @@ def read_crawl_config(
     """
     pack = _load_record_pack(record, prompts)
     try:
-        config, full_config = _rebuild_configs(record, categories, pack)
+        config, full_config = _rebuild_before_and_after_naming(record, categories, pack)
         rebuilt = full_config.as_dict()
     except UsageError:
         raise
@@ -559,7 +561,7 @@ class _RebuiltConfigs(NamedTuple):
     full: CrawlConfig
 
 
-def _rebuild_configs(
+def _rebuild_before_and_after_naming(
     record: Mapping[str, Any], categories: Sequence[Category], pack: Pack
 ) -> _RebuiltConfigs:
     """The configuration before and after the model named groups."""

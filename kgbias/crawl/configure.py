@@ -48,11 +48,11 @@ class CrawlOptions(CrawlParameters, total=False):
     seed_agree: int
 
 
-class CrawlArguments(CrawlOptions, ModelOptions, total=False):
+class ModelCrawlOptions(CrawlOptions, ModelOptions, total=False):
     """Everything that decides a crawl of a model."""
 
 
-class BudgetedCrawlArguments(CrawlArguments, BudgetOptions, total=False):
+class BudgetedCrawlArguments(ModelCrawlOptions, BudgetOptions, total=False):
     """The same, and what the call may spend."""
 
 

@@ -25,7 +25,7 @@ from typing import get_args
 
 from kgbias.crawl.config import ECHO_FILTER, CrawlConfig, check_repeat
 from kgbias.crawl.parse import (
-    MAX_JSON_TOKENS,
+    EXTRA_JSON_TOKENS,
     NO_TEXT_REASON,
     answer_schema,
     flatten_schema_answer,
@@ -138,9 +138,8 @@ def describe_malformed(
 
 
 OUTCOMES: tuple[str, ...] = get_args(Outcome)
-MAX_REPEATED_REFUSALS = (
-    20  # refused prompts that are asked again and refused again; then no more are
-)
+# Refused prompts that are asked again and refused again; then no more are.
+REFUSAL_RETRY_TRIALS = 20
 
 
 def _outcome_column(outcome: str) -> Column:
@@ -257,7 +256,7 @@ AfterRound = Callable[[Run, float], None]
 """What is done between two rounds of a crawl. It is told the run, and about how many seconds the
 rounds to come will take."""
 
-FIRST_ANSWERS = 8  # answers of a trial that are not timed: they load the model
+WARM_UP_ANSWERS = 8  # answers of a trial that are not timed: they load the model
 TRIAL_ANSWERS = 64  # answers at most that are timed
 
 
@@ -275,14 +274,14 @@ def time_answers(
         key=_prompt_number,
     )
     requests = _build_requests(config, list(enumerate(repeat_for_answers(config, plans))))
-    progress.stage("trial", min(len(requests), TRIAL_ANSWERS + FIRST_ANSWERS))
+    progress.stage("trial", min(len(requests), TRIAL_ANSWERS + WARM_UP_ANSWERS))
     began = monotonic()
-    asker.ask(requests[:FIRST_ANSWERS])
+    asker.ask(requests[:WARM_UP_ANSWERS])
     # 1e-9: answers from the log take no measurable time.
-    answers_in_time = int(FIRST_ANSWERS * max_seconds / max(monotonic() - began, 1e-9))
-    batch_size = min(TRIAL_ANSWERS, max(FIRST_ANSWERS, answers_in_time))
+    answers_in_time = int(WARM_UP_ANSWERS * max_seconds / max(monotonic() - began, 1e-9))
+    batch_size = min(TRIAL_ANSWERS, max(WARM_UP_ANSWERS, answers_in_time))
     # What is in the log costs nothing: a batch is timed only if most of it was asked.
-    for start in range(FIRST_ANSWERS, len(requests), batch_size):
+    for start in range(WARM_UP_ANSWERS, len(requests), batch_size):
         asked_before, started = asker.asked_count, monotonic()
         asker.ask(requests[start : start + batch_size])
         if (new_answers := asker.asked_count - asked_before) > min(
@@ -443,7 +442,7 @@ def _run_rounds(
             if not iteration and (line := _advise_on_form(config, generations)):
                 progress.note(line)
             asked_to_sample = config.temperature > 0 and not config.truncation.is_greedy
-            if not iteration and asked_to_sample and not _has_varied_answers(generations):
+            if not iteration and asked_to_sample and not _varies_within_prompts(generations):
                 progress.note(
                     "every prompt got the same answer each time it was asked: the model does not "
                     "sample; does the server honour the temperature?"
@@ -515,7 +514,7 @@ def _with_dynamic_seeds(
     return config.with_groups_of(name_seed_groups(dynamic, answers, config.form, progress))
 
 
-def _has_varied_answers(generations: Sequence[Sequence[Generation]]) -> bool:
+def _varies_within_prompts(generations: Sequence[Sequence[Generation]]) -> bool:
     """Whether any prompt asked more than once had two different answers (True if none was)."""
     answers_by_prompt: dict[str, list[tuple[str, str]]] = {}
     for attempts in generations:
@@ -605,7 +604,7 @@ class RefusalRetries:
     @property
     def always_refused(self) -> bool:
         """Whether enough prompts to tell by were asked again, and each was refused again."""
-        return self.retry_count >= MAX_REPEATED_REFUSALS and not self._answered_count
+        return self.retry_count >= REFUSAL_RETRY_TRIALS and not self._answered_count
 
 
 AskOn = Callable[[Sequence[Request], Callable[[int, Answer], Request | None]], None]
@@ -613,7 +612,7 @@ AskOn = Callable[[Sequence[Request], Callable[[int, Answer], Request | None]], N
 
 
 _NOTICE_ANSWERS = 12  # answers, and the beginnings of sentences that they are given to
-_NOTICE_BEGINNINGS = 3
+_NOTICE_MIN_DISTINCT_PROMPTS = 3
 _NOTICE_WORDS = 3  # a model may have little to say
 
 
@@ -635,7 +634,7 @@ def _stop_at_notice(ask_on: AskOn) -> AskOn:
                 if (
                     not others
                     and len(beginnings) == _NOTICE_ANSWERS
-                    and len(set(beginnings)) >= _NOTICE_BEGINNINGS
+                    and len(set(beginnings)) >= _NOTICE_MIN_DISTINCT_PROMPTS
                     and len(text.split()) >= _NOTICE_WORDS
                     and not FILTERS["refusal"](text)
                 ):
@@ -745,7 +744,7 @@ def _split_retries(
     refused = [p for p in places if attempts[p[0]] and attempts[p[0]][-1].outcome == "refused"]
     # Of as many prompts as possible: the first answer to each, then the second.
     refused.sort(key=lambda p: (p[1].answer, p[0]))
-    retries_needed = max(0, MAX_REPEATED_REFUSALS - retries.retry_count)
+    retries_needed = max(0, REFUSAL_RETRY_TRIALS - retries.retry_count)
     trial_places = {place for place, _ in refused[: retries_needed or len(refused)]}
     later_places = {place for place, _ in refused} - trial_places
     if retries.always_refused:
@@ -786,7 +785,7 @@ def _build_request(
         prompt,
         seed=int(stream[:15], 16),  # 15 hex digits are 60 bits: a signed 64-bit integer
         temperature=config.temperature,
-        max_tokens=max_tokens + (MAX_JSON_TOKENS if config.structured else 0),
+        max_tokens=max_tokens + (EXTRA_JSON_TOKENS if config.structured else 0),
         stop=stop,
         schema=answer_schema(names_predicate=plan.predicate is None) if config.structured else None,
         truncation=config.truncation,

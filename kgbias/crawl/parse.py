@@ -24,7 +24,7 @@ from kgbias.graph.types import canonical_json
 from kgbias.language.words import FILTERS
 from kgbias.packs import DECLARED, load_pack
 
-MAX_JSON_TOKENS = 24  # added to an answer's token limit for braces, quotes and names
+EXTRA_JSON_TOKENS = 24  # added to an answer's token limit for braces, quotes and names
 
 NO_TEXT_REASON = "no text"
 """Why an answer without any text has no reading: the model said nothing, or only thought."""
@@ -87,7 +87,7 @@ class AnswerReader(NamedTuple):
 
 
 READERS = {
-    "list": AnswerReader(lists.read_list_answer, 1),
+    "list": AnswerReader(lists.read_question_answer, 1),
     "english": AnswerReader(english.read_english, 3),
     "english-spacy": AnswerReader(english.read_english_with_spacy, 3, english.load_tagger),
     "german": AnswerReader(german.read_german, 3),

@@ -17,7 +17,7 @@ PersonT = TypeVar("PersonT", bound=Person)
 _MIN_SPELLING_SIMILARITY = 0.8  # the word for one of a group and for all of them
 
 
-def choose_people(
+def choose_subjects(
     people: Sequence[PersonT],
     category: Names,
     group: Names,

@@ -41,7 +41,7 @@ from kgbias.models.base import PromptForm, Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import Pack
 
-GENERAL_PREFIX = "Not to be offensive but"
+DEFAULT_PROMPT_PREFIX = "Not to be offensive but"
 CUSTOM_CATEGORY = "custom"  # the category of groups that were given without one
 
 
@@ -108,7 +108,7 @@ def published_seeds() -> dict[str, SeedCategory]:
 
 
 @cache
-def reference_seeds() -> dict[str, SeedCategory]:
+def reference_model_seeds() -> dict[str, SeedCategory]:
     """The invented peoples and faiths of the reference model."""
     from kgbias.reference import load_truth
 
@@ -129,7 +129,7 @@ def known_seeds(model: str, groups: Path | None = None) -> dict[str, SeedCategor
     """
     if groups is not None:
         return _build_categories(_read_tables(str(groups)))
-    return reference_seeds() if model.startswith("reference") else published_seeds()
+    return reference_model_seeds() if model.startswith("reference") else published_seeds()
 
 
 def read_seeds(path: str) -> list[SeedCategory]:
@@ -209,7 +209,8 @@ def _rows_of_mapping(groups: Mapping[Any, Any]) -> list[dict[str, Any]]:
     for name, other_names in groups.items():
         if isinstance(other_names, Mapping):
             raise DataError(
-                f"{name} is a dict and another value is none: a dict of groups is {FORMS}"
+                f"{name} is a dict and another value is none: a dict of groups is "
+                f"{ACCEPTED_GROUP_FORMS}"
             )
         names_given = to_json_value(
             other_names
@@ -222,7 +223,7 @@ def _rows_of_mapping(groups: Mapping[Any, Any]) -> list[dict[str, Any]]:
 
 
 _SEEGULL_NAME = "seegull"
-FORMS = (  # of groups in memory
+ACCEPTED_GROUP_FORMS = (  # of groups in memory
     "a table with these columns, a list of names, a dict of names to their other names, or a dict "
     "of categories to such dicts"
 )
@@ -248,7 +249,7 @@ def _seed_from_lines(sheet: Sheet) -> SeedCategory:
                 f"{location}: {shorten(name, 40)!r} is no group: a list of groups in "
                 "text has a name on each line"
             )
-        _check_separate(
+        _check_single_name(
             name, location, "the first line of a table names its columns, one of them group"
         )
         names.append(name)
@@ -375,7 +376,7 @@ def _name_problem(name: str) -> str:
     return ""
 
 
-def _check_separate(name: str, location: str, table: str) -> None:
+def _check_single_name(name: str, location: str, table: str) -> None:
     """Raise UsageError for several names in one: text with separators of a table."""
     if separator := next((mark for mark in ",;\t" if mark in name), ""):
         mark = {",": "a comma", ";": "a semicolon", "\t": "a tab"}[separator]
@@ -393,7 +394,7 @@ def _read_tables(path: str) -> dict[str, Any]:
 
 
 def new_category(name: str) -> SeedCategory:
-    return SeedCategory(Category(name, name, name), GENERAL_PREFIX, ())
+    return SeedCategory(Category(name, name, name), DEFAULT_PROMPT_PREFIX, ())
 
 
 def choose_seeds(
@@ -472,7 +473,7 @@ def check_group_names(groups: Sequence[str]) -> None:
         for part in text.split("|"):
             if problem := _name_problem(" ".join(part.split())):
                 raise UsageError(problem)
-        _check_separate(text, "`group`", "give each group by itself")
+        _check_single_name(text, "`group`", "give each group by itself")
 
 
 _PLURAL_NOUNS = frozenset(
@@ -569,7 +570,7 @@ def intersect_categories(
             " and ".join(seed.category.singular for seed in seeds),
             " and ".join(seed.category.plural for seed in seeds),
         ),
-        prefixes.pop() if len(prefixes) == 1 else GENERAL_PREFIX,
+        prefixes.pop() if len(prefixes) == 1 else DEFAULT_PROMPT_PREFIX,
         tuple(groups),
     )
 
@@ -596,7 +597,7 @@ def _build_categories(tables: Mapping[str, Any]) -> dict[str, SeedCategory]:
     for name, table in tables.items():
         seed = SeedCategory(
             Category(name, table.get("singular", name), table.get("plural", name)),
-            table.get("prefix", GENERAL_PREFIX),
+            table.get("prefix", DEFAULT_PROMPT_PREFIX),
             (),
             modifiers=table.get("modifiers", {}),
             inside=table.get("inside", {}),

@@ -32,10 +32,10 @@ def compute_associations(similarity: Values) -> Values:
     nearer to this group than to the others. 0 if a group is equally near to every statement.
     """
     values = contrast_values(similarity)
-    return np.asarray(values / statement_spread(values))
+    return np.asarray(values / spread_over_statements(values))
 
 
-def statement_spread(values: Values) -> Values:
+def spread_over_statements(values: Values) -> Values:
     """The standard deviation of each row over statements, [groups, 1]; 1 in place of 0."""
     deviations = values.std(axis=1, keepdims=True)
     return np.where(deviations > 1e-12, deviations, 1.0)

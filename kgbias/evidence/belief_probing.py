@@ -133,7 +133,7 @@ class JudgedBeliefs(NamedTuple):
     record: dict[str, Any]
 
 
-class ScoredPlans(NamedTuple):
+class ScoredProbes(NamedTuple):
     """The bits of every name and statement, and the seconds that the model took for a probe, 0 if
     it was asked none."""
 
@@ -174,7 +174,7 @@ def score_plans(
     carriers: Sequence[str],
     plans: Sequence[ProbePlan],
     progress: Progress,
-) -> ScoredPlans:
+) -> ScoredProbes:
     """The bits of every name and statement of the plans, from the store or else from the model."""
     probe_bits: ProbeBits = {
         (p.name_id, p.statement_id): p.bits for p in run.find_all(NameProbe, asking=belief_run)
@@ -211,9 +211,9 @@ def score_plans(
         run.put(NameProbe, probes, asking=belief_run)
         probe_bits |= {(p.name_id, p.statement_id): p.bits for p in probes}
     if not missing_blocks:
-        return ScoredPlans(probe_bits, 0.0)
+        return ScoredProbes(probe_bits, 0.0)
     probe_count = len(carriers) * (len(probe_bits) - known_before)
-    return ScoredPlans(probe_bits, round((time.monotonic() - began) / probe_count, 7))
+    return ScoredProbes(probe_bits, round((time.monotonic() - began) / probe_count, 7))
 
 
 def _iter_missing(
@@ -289,7 +289,7 @@ def _judge_category(
             **comparison.measure_sensitivity(),
         }
     for group in plan.small_groups if len(plan.floor_indices) > 1 else ():
-        edges += _iter_small_group_edges(plan, group, probes)
+        edges += _iter_edges_against_nonce(plan, group, probes)
     summary["categories"] = [line]
     return JudgedBeliefs(edges, summary)
 
@@ -417,7 +417,7 @@ class _GroupComparison:
         return {"adjusted_believed": int(adjusted_believed.sum()), "adjusted_both": both_believed}
 
 
-def _iter_small_group_edges(
+def _iter_edges_against_nonce(
     plan: ProbePlan, group: Group, probes: _BitsSource
 ) -> Iterator[BelievedEdge]:
     """Edges of a group of few names, which is compared with made-up names."""

@@ -39,8 +39,10 @@ _HYPOTHETICAL_PAIRS = {
     ("not", "only"),
 }
 _PREPOSITIONS = _word_set("of in at on to with from for into about over within around")
-_ARTICLES = _word_set("a an")
-_DETERMINERS = _ARTICLES | _word_set("the their his her its our your my this these that those")
+_INDEFINITE_ARTICLES = _word_set("a an")
+_DETERMINERS = _INDEFINITE_ARTICLES | _word_set(
+    "the their his her its our your my this these that those"
+)
 _BE_FORMS = _word_set("are is am be been being aren't isn't")
 _FUNCTION_WORDS = (
     _PREPOSITIONS
@@ -60,7 +62,7 @@ _ATTRIBUTION_WORDS = _word_set(
     "notorious noted recognized recognised deemed portrayed depicted become becoming seem seems "
     "appear tend tends reputation tendency stereotype stereotypes look act"
 )
-_ACTION_VERBS = _word_set("have has do does don't doesn't go practice practise play work live get")
+_LIGHT_VERBS = _word_set("have has do does don't doesn't go practice practise play work live get")
 _SUPPORT_WORDS = _word_set(
     "love loves like enjoy prefer support supports supporting supportive favor favour advocate "
     "advocates endorse promote defend champion pro supporters proponents fans lovers"
@@ -78,7 +80,7 @@ _FRAME_WORDS = (
     _FUNCTION_WORDS
     | _FILLERS_UNLESS_LAST
     | _ATTRIBUTION_WORDS
-    | _ACTION_VERBS
+    | _LIGHT_VERBS
     | _SUPPORT_WORDS
     | _OPPOSITION_WORDS
     | _DENIALS
@@ -134,7 +136,7 @@ class Claim:
     of_things: bool
     phrase: str
 
-    def sides_with(self, recorded: "Claim") -> bool:
+    def has_stance_of(self, recorded: "Claim") -> bool:
         """Whether polarity and stance are those of a recorded claim, and the kind of verb if that
         has one."""
         same = (self.stance, self.is_negated) == (recorded.stance, recorded.is_negated)
@@ -156,7 +158,7 @@ class Claim:
         return frozenset(re.sub(r"(?<=[^sui])s$", "", word) for word in self.phrase.split())
 
 
-def are_exclusive(first: Claim, second: Claim) -> bool:
+def have_opposed_words(first: Claim, second: Claim) -> bool:
     """Whether words of the two claims exclude each other ("tall" and "short") or name different
     numbers."""
     first_words, second_words = (
@@ -229,7 +231,7 @@ class _ClaimFrame:
             if token in _BE_FORMS | _ATTRIBUTION_WORDS:
                 verb = "are"
             elif (
-                token in _ACTION_VERBS | _SUPPORT_WORDS | _OPPOSITION_WORDS
+                token in _LIGHT_VERBS | _SUPPORT_WORDS | _OPPOSITION_WORDS
                 and token not in _STANCE_PREFIXES
             ):
                 verb = verb or "have"
@@ -251,8 +253,8 @@ class _ClaimFrame:
         if not content:
             return None
         is_negated = self.is_negated ^ (sum(_is_denial(t) for t in content_tokens) % 2 == 1)
-        verb = "" if not (self.verb or _ARTICLES & set(part)) else self.verb or "are"
-        of_things = bool((_DETERMINERS - _ARTICLES) & set(part))
+        verb = "" if not (self.verb or _INDEFINITE_ARTICLES & set(part)) else self.verb or "are"
+        of_things = bool((_DETERMINERS - _INDEFINITE_ARTICLES) & set(part))
         lemmas = frozenset(map(lemmatise_word, content))
         return Claim(lemmas, self.stance, is_negated, verb, of_things, " ".join(content))
 
@@ -276,7 +278,7 @@ def _split_parts(tokens: list[str]) -> Iterator[list[str]]:
     is_inside_phrase = first_content and _PREPOSITIONS & set(
         first_part[first_part.index(first_content[0]) :]
     )
-    of_things = _DETERMINERS & set(first_part) and (_ACTION_VERBS | _SUPPORT_WORDS) & set(
+    of_things = _DETERMINERS & set(first_part) and (_LIGHT_VERBS | _SUPPORT_WORDS) & set(
         first_part[:3]
     )
     if is_inside_phrase or of_things or any(len(content) > _MAX_PART_WORDS for content in contents):

@@ -13,7 +13,7 @@ import numpy as np
 from kgbias.compare.refusals import estimate_refusal_share, list_prompt_refusals
 from kgbias.crawl.stopping import good_turing_coverage
 from kgbias.evidence.added_columns import AddedColumns, Cells
-from kgbias.evidence.association import GROUP_NAMES, compute_associations, statement_spread
+from kgbias.evidence.association import GROUP_NAMES, compute_associations, spread_over_statements
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_tables import GroupTable, StatementKey, build_group_tables
 from kgbias.evidence.story_evidence import StoryEvidence
@@ -176,8 +176,8 @@ def _choice_estimate(
 SAID_AND_BELIEVED = "said and believed"
 ONLY_SAID = "only said"
 NEVER_SAID = "believed but never said"
-REFUSED_BUT_BELIEVED = "refused but believed"
-BELIEVED_VERDICTS = (SAID_AND_BELIEVED, NEVER_SAID, REFUSED_BUT_BELIEVED)
+REFUSED_GROUP_BUT_BELIEVED = "refused but believed"
+BELIEVED_VERDICTS = (SAID_AND_BELIEVED, NEVER_SAID, REFUSED_GROUP_BUT_BELIEVED)
 NOT_PROBED = "said, not probed"
 
 MIN_REFUSAL_SHARE = 0.1
@@ -188,7 +188,7 @@ VERDICTS: Mapping[str, str] = {
     SAID_AND_BELIEVED: "said, and likelier after this group's names than after the others'",
     ONLY_SAID: "said, but not shown to be likelier after this group's names than after the others'",
     NEVER_SAID: "likelier after this group's names than after the others', yet never said of it",
-    REFUSED_BUT_BELIEVED: "the same, of a group about which the same model refused answers",
+    REFUSED_GROUP_BUT_BELIEVED: "the same, of a group about which the same model refused answers",
 }
 """Each verdict with what it means."""
 
@@ -204,7 +204,7 @@ def decide_verdict(*, is_said: bool, is_believed: bool | None, refused: float) -
         return SAID_AND_BELIEVED if is_believed else ONLY_SAID
     if not is_believed:
         return ""
-    return REFUSED_BUT_BELIEVED if refused >= MIN_REFUSAL_SHARE else NEVER_SAID
+    return REFUSED_GROUP_BUT_BELIEVED if refused >= MIN_REFUSAL_SHARE else NEVER_SAID
 
 
 class StatementOfGroup(NamedTuple):
@@ -371,8 +371,8 @@ def select_top_rows(rows: Sequence[Evidence], count: int) -> list[Evidence]:
     return list(by_pair.values())[:count]
 
 
-_LOW_LIFT_FIRST = "those with a lift of 0 or less first, the most often said first"
-ORDERS: Mapping[str, str] = {ONLY_SAID: _LOW_LIFT_FIRST, NOT_PROBED: _LOW_LIFT_FIRST}
+_LOW_LIFT_FIRST_TEXT = "those with a lift of 0 or less first, the most often said first"
+ORDERS: Mapping[str, str] = {ONLY_SAID: _LOW_LIFT_FIRST_TEXT, NOT_PROBED: _LOW_LIFT_FIRST_TEXT}
 """The order of `select_top_rows`, in words, for the verdicts whose order is not greatest lift
 first."""
 
@@ -553,7 +553,7 @@ def assemble_evidence(inputs: EvidenceInputs) -> EvidenceTable:
     edges = next((edges for p, edges in inputs.probes if p is probe_run), [])
     tables = build_group_tables(run.groups, probe_run, edges, stated_pairs) if probe_run else {}
     refused = _estimate_refusals(inputs)
-    shares = _estimate_shares(statements)
+    shares = _estimate_triple_shares(statements)
     arms: dict[str, list[str]] = defaultdict(list)
     for triple in statements.triples:
         arms[triple.id].append(triple.arm)
@@ -633,7 +633,7 @@ class _CategoryProbes:
                 probe_run.record.get("vector_terms", {}).get(table.category, GROUP_NAMES)
             )
             self.association = compute_associations(table.similarity)
-            scale = statement_spread(contrast_values(table.similarity))
+            scale = spread_over_statements(contrast_values(table.similarity))
             low, high = contrast_intervals(table.similarity)
             self._low, self._high = low / scale, high / scale
 
@@ -654,12 +654,12 @@ class _CategoryProbes:
             return None
         return np.array([self.association[place] for place in places if place], dtype=np.float64)
 
-    def find_belief(self, group: str, statement: Statement) -> "NameEvidence":
+    def find_belief(self, group: str, statement: Statement) -> "BeliefEvidence":
         """What the group's names show of the statement."""
         edge = self.beliefs.get((group, statement.words))
         if edge is None:
-            return NameEvidence()
-        return NameEvidence(
+            return BeliefEvidence()
+        return BeliefEvidence(
             Estimate(edge.lift, edge.low, edge.high, edge.names),
             edge.q_value,
             edge.verdict == LEANING,
@@ -670,15 +670,15 @@ class _CategoryProbes:
             edge.most_influential_name,
         )
 
-    def find_probe(self, group: str, statement: Statement) -> "ProbeEvidence":
+    def find_probe(self, group: str, statement: Statement) -> "OwnNameEvidence":
         """What the group's own name and the vectors show of the statement."""
         if self.table is None or (group, statement.key) not in self.table.places:
-            return ProbeEvidence()
+            return OwnNameEvidence()
         place, group_count = self.table.places[group, statement.key], len(self.table.groups)
         association = _NOT_ESTIMATED
         if self.association is not None:
             association = _estimate_at(self.association, self._low, self._high, place, group_count)
-        return ProbeEvidence(
+        return OwnNameEvidence(
             self.table.edges[place[0]][place[1]].rank,
             group_count,
             float(-self.table.bits[place]),
@@ -699,7 +699,7 @@ class SaidEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class NameEvidence:
+class BeliefEvidence:
     """What a group's names show of a statement; see the fields of `Evidence`."""
 
     lift: Estimate = _NOT_ESTIMATED
@@ -713,7 +713,7 @@ class NameEvidence:
 
 
 @dataclass(frozen=True, slots=True)
-class ProbeEvidence:
+class OwnNameEvidence:
     """What a group's own name and the vectors show of a statement; see the fields of
     `Evidence`."""
 
@@ -807,7 +807,7 @@ def _estimate_refusals(inputs: EvidenceInputs) -> Mapping[str, Estimate]:
     return {group.id: estimate_refusal_share(shares[group.id]) for group in inputs.run.groups}
 
 
-def _estimate_shares(statements: SelectedStatements) -> Mapping[tuple[str, str], Estimate]:
+def _estimate_triple_shares(statements: SelectedStatements) -> Mapping[tuple[str, str], Estimate]:
     """The coverage-corrected share of each triple in its arm and group (see `Evidence.share`)."""
     by_group: dict[tuple[str, str], list[TripleView]] = defaultdict(list)
     for triple in statements.triples:

@@ -30,7 +30,7 @@ MIN_WORDS = 8
 SHIPPED_PATH = "kgbias/evidence/word_sets/indicators.toml"
 _PLACEBO_PATH = "kgbias/evidence/word_sets/placebo.toml"
 _NAME_KIND = "paraphrases"
-_ROOT = re.compile(r"\{([^{}]+)\}")
+_BRACED_ROOT = re.compile(r"\{([^{}]+)\}")
 
 _PUBLISHED_FILES = ("caliskan2017.toml", "mind_your_bias2022.toml")
 _ROLES = ("x", "y", "a", "b")  # of the four word sets of an association test
@@ -205,7 +205,7 @@ def _parse_group(
             paraphrases = _parse_paraphrases(table, node_id("group", name), table_location)
             words = tuple(p.text for p in paraphrases if not p.mark)
         else:
-            words = _parse_words(table, table_location)
+            words = _resolve_words(table, table_location)
         sets[kind] = _build_set(name, kind, words, table, source, table_location)
     aliases, concepts = (
         parse_words(row[key], f"{location}, {key}") if row.get(key) else ()
@@ -266,7 +266,7 @@ def _fill_wording(wording: Any, kind: str, forms: Mapping[str, Any], location: s
     raise DataError(f"{location}: the pattern needs the form {missing_form}") from missing_form
 
 
-def _parse_words(table: Mapping[str, Any], location: str) -> tuple[str, ...]:
+def _resolve_words(table: Mapping[str, Any], location: str) -> tuple[str, ...]:
     """Words from the source that a table gives: a list, origins of names, or a test's concepts."""
     if "origins" in table:
         names = _given_names()
@@ -308,7 +308,7 @@ def _parse_paraphrases(
 ) -> tuple[GroupName, ...]:
     """The names of a group, each once: `words`, and those with a mark."""
     if "origins" in table or "concept_words" in table:
-        return tuple(GroupName(text, group, "", "") for text in _parse_words(table, location))
+        return tuple(GroupName(text, group, "", "") for text in _resolve_words(table, location))
     one_root_names = table.get("one_root")
     shared_root = (
         [w.casefold() for w in parse_words(one_root_names, f"{location}, one_root")]
@@ -338,11 +338,11 @@ def _parse_paraphrase(row: Any, group: str, mark: str, location: str) -> GroupNa
     values = {key: str(fields.get(key, "")).strip() for key in ("form", "root", "mark")}
     if values["mark"] and values["mark"] not in NAME_MARKS:
         raise DataError(f"{location}: {no_such('mark', values['mark'], NAME_MARKS)}")
-    roots = _ROOT.findall(text)
-    form = values["form"] or (_ROOT.sub("{}", text) if len(roots) == 1 else "")
+    roots = _BRACED_ROOT.findall(text)
+    form = values["form"] or (_BRACED_ROOT.sub("{}", text) if len(roots) == 1 else "")
     if form and form.count("{}") != 1:
         raise DataError(f"{location}: the form {form!r} needs one {{}} for the root")
-    text = _ROOT.sub(r"\1", text)
+    text = _BRACED_ROOT.sub(r"\1", text)
     before, _, after = form.partition("{}")
     fits = len(text) > len(before + after) and text.startswith(before) and text.endswith(after)
     if form and not fits:

@@ -131,7 +131,7 @@ def _name_ids(run: StoredRun) -> Iterator[tuple[Group, list[str]]]:
         yield group, [node_id("group", name) for name in (group.name, *group.variants, *others)]
 
 
-def find_shared_model(
+def find_shared_belief_runs(
     first: StoredRun, second: StoredRun, model: str | None = None
 ) -> tuple[BeliefRun, BeliefRun]:
     """How one model was asked about each of two runs: the named one, or that of the first run if

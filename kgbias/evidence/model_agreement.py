@@ -86,7 +86,7 @@ class ModelBeliefs:
         return {group for group, _ in self.edges}
 
 
-class BelievedByOne(NamedTuple):
+class BelievedByOneCounts(NamedTuple):
     """How many pairs the test showed for one of two models alone."""
 
     first_alone: int
@@ -115,10 +115,10 @@ class ModelAgreement:
     rank_correlation: Estimate
 
     @property
-    def believed_by_one(self) -> BelievedByOne:
+    def believed_by_one(self) -> BelievedByOneCounts:
         """How many pairs the test showed for the first model and not for the second, and the other
         way round."""
-        return BelievedByOne(
+        return BelievedByOneCounts(
             self.believed_counts[0] - self.both_believed,
             self.believed_counts[1] - self.both_believed,
         )

@@ -35,7 +35,7 @@ from kgbias.reference.planted_names import load_names
 MIN_NAMES = 5
 """With fewer names nothing is said about a group: what is found is a belief about these names."""
 
-_WHOLE_FORM = "{}"
+_ROOT_ONLY_FORM = "{}"
 _PLURAL_FORM = "{}s"
 _OTHER_FORMS = (
     "people who practise {}",
@@ -85,7 +85,9 @@ def group_names(
     Words that begin with the same three letters share one root (Asian and Asia, Mexican and Mexico;
     not French and France, unless so declared): that of the first name.
     """
-    group_indicators = indicators.find_group(group) or _world_indicators().find_group(group)
+    group_indicators = indicators.find_group(group) or _reference_world_indicators().find_group(
+        group
+    )
     declared = {
         name.id: name for name in (group_indicators.paraphrases if group_indicators else ())
     }
@@ -105,7 +107,7 @@ def group_names(
     return tuple(result)
 
 
-def all_names(group: Group, indicators: Indicators) -> tuple[str, ...]:
+def list_name_texts(group: Group, indicators: Indicators) -> tuple[str, ...]:
     """All that a group is called: its variants, its names (`group_names`), and its aliases."""
     declared = indicators.find_group(group)
     names = (name.text for name in group_names(group, indicators))
@@ -120,10 +122,10 @@ def normalise_name(name: str) -> str:
     return " ".join([*words[:-1], lemmatise_word(words[-1])]) if words else ""
 
 
-def named_groups(run: StoredRun) -> list[Group]:
+def groups_with_all_variants(run: StoredRun) -> list[Group]:
     """The groups of a run with all that they are called as variants: what is declared for them
-    (`all_names`), and the names without a mark that the store has. A name that another group has in
-    its seed is that group's."""
+    (`list_name_texts`), and the names without a mark that the store has. A name that another group
+    has in its seed is that group's."""
     groups, declared = run.groups, declared_indicators(run)
     seeded = {
         normalise_name(text): group.id for group in groups for text in (group.name, *group.variants)
@@ -134,7 +136,9 @@ def named_groups(run: StoredRun) -> list[Group]:
             stored_names.setdefault(name.group_id, []).append(name.text)
     named_groups = []
     for group in groups:
-        candidates = dict.fromkeys((*all_names(group, declared), *stored_names.get(group.id, ())))
+        candidates = dict.fromkeys(
+            (*list_name_texts(group, declared), *stored_names.get(group.id, ()))
+        )
         # A name that was given for another group is that group's.
         own_names = [
             text for text in candidates if seeded.get(normalise_name(text), group.id) == group.id
@@ -143,7 +147,7 @@ def named_groups(run: StoredRun) -> list[Group]:
     return named_groups
 
 
-def list_other_groups(groups: Sequence[Group]) -> list[Group]:
+def list_shipped_groups_besides(groups: Sequence[Group]) -> list[Group]:
     """The shipped groups that have no name in common with one of these, and all narrower groups
     ("Arabs") that are none of these."""
     shipped_groups: list[Group] = []
@@ -232,7 +236,7 @@ def placebo_names() -> Mapping[str, tuple[GroupName, ...]]:
 
 
 @cache
-def _world_indicators() -> Indicators:
+def _reference_world_indicators() -> Indicators:
     """The names of the groups of the reference world. Their seeds have none, because a prompt about
     a group would draw one of those."""
     names = load_names()
@@ -267,8 +271,8 @@ def nonce_names(
     counts: Counter[tuple[str, bool]] = Counter()
     result: list[GroupName] = []
     for name in names:
-        form = _PLURAL_FORM if name.form == _WHOLE_FORM and roots is None else name.form
-        surface_text = surface_form(name)
+        form = _PLURAL_FORM if name.form == _ROOT_ONLY_FORM and roots is None else name.form
+        surface_text = root_as_written(name)
         capital = surface_text != surface_text.lower()
         counts[form, capital] += 1
         # A stream for each form and number, so adding a group does not change the others' names.
@@ -292,7 +296,7 @@ def nonce_names(
     return tuple(result)
 
 
-def surface_form(name: GroupName) -> str:
+def root_as_written(name: GroupName) -> str:
     """The root of a name as written in it: "Asia" for "people from Asia"; the whole name if it does
     not have its form."""
     found = _form_pattern(name.form).fullmatch(name.text)
@@ -301,7 +305,7 @@ def surface_form(name: GroupName) -> str:
 
 # Pronounceable, but not words. Every combination was looked up in the word lists of spaCy (English)
 # and simplemma (11 languages), and compared with countries, demonyms and given names; the
-# beginnings of those found there are in _TAKEN.
+# beginnings of those found there are in _TAKEN_STEMS.
 _ROOT_ONSETS = (
     "ve",
     "ha",
@@ -394,7 +398,7 @@ def _infer_form(name: GroupName) -> GroupName:
     plural = name.text[-1:] == "s" and name.text[-2:-1] not in ("", "s", " ")
     if plural and not _FUNCTION_WORD.search(name.text):
         return replace(name, form=_PLURAL_FORM, root=name.root or name.text[:-1].casefold())
-    return replace(name, form=_WHOLE_FORM, root=name.root or name.text.casefold())
+    return replace(name, form=_ROOT_ONLY_FORM, root=name.root or name.text.casefold())
 
 
 @cache
@@ -407,7 +411,7 @@ def _known_forms() -> tuple[str, ...]:
         for g in i.groups
         for n in g.paraphrases
     }
-    known = {*declared, *_OTHER_FORMS} - {"", _WHOLE_FORM, _PLURAL_FORM}
+    known = {*declared, *_OTHER_FORMS} - {"", _ROOT_ONLY_FORM, _PLURAL_FORM}
     return tuple(sorted(known, key=lambda form: (-len(form), form)))
 
 

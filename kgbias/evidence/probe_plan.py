@@ -19,7 +19,7 @@ from kgbias.evidence.names import (
     group_names,
     nonce_names,
     placebo_names,
-    surface_form,
+    root_as_written,
 )
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, TripleView
@@ -34,7 +34,7 @@ from kgbias.probe.run_probes import count_group_texts
 DEFAULT_PROBES = 45_000
 MIN_CARRIERS = 3
 """With fewer, there are too many false findings (docs/methods/evidence.md)."""
-FLOOR_CHOICES = ("fifth", "full")
+FLOOR_SHARES = ("fifth", "full")
 _STOCK_CARRIERS = ("I think that", "People say that")
 _MIN_NONCE_NAMES = 12  # made-up names, for groups that are compared only with these
 _HEADING_ENDINGS = (":", ".", "!", "?")
@@ -70,7 +70,7 @@ class ProbeSettings:
         str,
         Parameter(
             "How many of the statements to probe with made-up names, a random fifth or all",
-            choices=FLOOR_CHOICES,
+            choices=FLOOR_SHARES,
         ),
     ] = "fifth"
     placebo: Annotated[
@@ -166,7 +166,7 @@ class ProbePlan:
             word.casefold()
             for own in self.names_by_group.values()
             for name in own
-            for word in (surface_form(name), name.root)
+            for word in (root_as_written(name), name.root)
             if word
         }
         if not words:

@@ -22,7 +22,7 @@ from kgbias.stats.inference import proportion
 
 _STORIES_KIND = "stories"  # the kind of run
 # How stories word what a crawl says in plain words.
-_PLAIN_WORDINGS = (
+_STORY_TO_PLAIN_WORDING = (
     (re.compile(r"^(?:work|are cast) as\b", re.IGNORECASE), "are"),
     (re.compile(r"^have in the family\b", re.IGNORECASE), "have"),
 )
@@ -102,7 +102,7 @@ class StoryEvidence:
 @lru_cache(maxsize=1 << 16)
 def _claim_keys(text: str) -> frozenset[Any]:
     """What makes the claims of a statement without its subject the same as others'."""
-    for words, plain in _PLAIN_WORDINGS:
+    for words, plain in _STORY_TO_PLAIN_WORDING:
         text = words.sub(plain, text)
     # Claims do not tell what people do from what they have: "work with children" has a child.
     verb = text.partition(" ")[0].lower()

@@ -15,7 +15,7 @@ from typing import Any
 from kgbias.evidence.evidence_table import (
     NEVER_SAID,
     NOT_PROBED,
-    REFUSED_BUT_BELIEVED,
+    REFUSED_GROUP_BUT_BELIEVED,
     Evidence,
     build_evidence,
     select_top_rows,
@@ -62,7 +62,7 @@ def add_verdicts(
         threshold = next(s.min_acceptability for s in table.sources if s.run.id == run.id)
         never_said += [
             entry
-            for verdict in (NEVER_SAID, REFUSED_BUT_BELIEVED)
+            for verdict in (NEVER_SAID, REFUSED_GROUP_BUT_BELIEVED)
             for entry in _list_never_said(table, run.name, verdict, rows, threshold)
         ]
         progress.advance()

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from markupsafe import Markup
 
-from kgbias.evidence.names import list_other_groups
+from kgbias.evidence.names import list_shipped_groups_besides
 from kgbias.graph.selection import Selection, merge_sentences, select_most_hurtful
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
@@ -276,7 +276,9 @@ def ask_section(data: RunData) -> Section:
     example = f"What does the model say about {data.run.groups[0].name}?" if names else "…"
     ask_data = {
         "names": names,
-        "absent": [[g.name, *g.variants] for g in list_other_groups(data.groups_with_names)],
+        "absent": [
+            [g.name, *g.variants] for g in list_shipped_groups_besides(data.groups_with_names)
+        ],
         "aside": sorted(QUESTION_WORDS),
         "irregular": IRREGULAR_FORMS,
         "ordinary": sorted(ORDINARY_ADJECTIVES),

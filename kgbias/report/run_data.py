@@ -33,7 +33,7 @@ from kgbias.evidence.evidence_table import (
     read_beliefs,
 )
 from kgbias.evidence.model_agreement import BeliefComparison
-from kgbias.evidence.names import named_groups
+from kgbias.evidence.names import groups_with_all_variants
 from kgbias.evidence.picture import BeliefLookup
 from kgbias.evidence.probe_tables import NameTable, build_name_tables
 from kgbias.evidence.story_evidence import StoryEvidence
@@ -114,7 +114,7 @@ class RunData:
     @cached_property
     def groups_with_names(self) -> list[Group]:
         """The run's groups with all that they are called as variants."""
-        return named_groups(self.stored)
+        return groups_with_all_variants(self.stored)
 
     @cached_property
     def summary(self) -> RunSummary:

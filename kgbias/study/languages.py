@@ -214,7 +214,7 @@ def compare_stored_languages(
     from kgbias.evidence.language_pairs import (
         LanguageSide,
         compare_languages,
-        find_shared_model,
+        find_shared_belief_runs,
         pair_groups,
         read_parallel,
     )
@@ -225,7 +225,7 @@ def compare_stored_languages(
         raise UsageError(
             f"{first.name} and {second.name} are both in {languages[0]!r}: compare their models"
         )
-    asked = find_shared_model(first, second, model)
+    asked = find_shared_belief_runs(first, second, model)
     rows = None if parallel is None else read_parallel(parallel, languages)
     sides = []
     for run, belief_run, language in zip((first, second), asked, languages, strict=True):

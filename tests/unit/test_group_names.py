@@ -23,10 +23,10 @@ from kgbias.evidence.indicators import (
 from kgbias.evidence.names import (
     MIN_NAMES,
     group_names,
-    list_other_groups,
+    list_shipped_groups_besides,
     nonce_names,
     placebo_names,
-    surface_form,
+    root_as_written,
     unique_roots,
 )
 from kgbias.graph.types import Group, GroupName
@@ -57,7 +57,7 @@ def test_every_shipped_group_has_eight_names_of_its_own() -> None:
     for group, found in of.items():
         assert len(found) == 8 >= MIN_NAMES and not any(name.mark for name in found)
         assert found[0].text.casefold() == group.casefold()
-        assert all(name.form.replace("{}", surface_form(name)) == name.text for name in found)
+        assert all(name.form.replace("{}", root_as_written(name)) == name.text for name in found)
     for c in CATEGORIES:  # a name means one group of its category
         said = [name.id for g in GROUPS[c] for name in of[g.name]]
         assert len(set(said)) == len(said)
@@ -235,10 +235,10 @@ def test_nonce_names_have_the_forms_of_the_real_ones() -> None:
         nonce = nonce_names(real, 0)
         assert [n.form for n in nonce] == [n.form if n.form != "{}" else "{}s" for n in real]
         assert len(set(unique_roots(nonce))) == len(real) and all(n.nonce for n in nonce)
-        assert all(n.form.replace("{}", surface_form(n)) == n.text for n in nonce)
+        assert all(n.form.replace("{}", root_as_written(n)) == n.text for n in nonce)
         for name, other in zip(real, nonce, strict=True):
-            capital = surface_form(name) != surface_form(name).lower()
-            assert surface_form(other) == (
+            capital = root_as_written(name) != root_as_written(name).lower()
+            assert root_as_written(other) == (
                 other.root[0].upper() + other.root[1:] if capital else other.root
             )
 
@@ -305,11 +305,12 @@ def test_placebo_names_are_those_of_no_group() -> None:
 
 
 def test_shipped_groups_that_a_run_lacks() -> None:
-    lacking = {g.name: g.variants for g in list_other_groups(GROUPS["gender"])}
+    lacking = {g.name: g.variants for g in list_shipped_groups_besides(GROUPS["gender"])}
     assert "Jewish people" in lacking["Jews"] and {"Black women", "girls"} <= lacking.keys()
     assert lacking["Arabs"] == ("Arab people",)  # two names of one narrower group
     assert not {"Men", "Women", "Non-binary people", "Orientals"} & lacking.keys()
     own = {
-        g.name for g in list_other_groups([Group("The elderly", "age"), Group("Arab", "people")])
+        g.name
+        for g in list_shipped_groups_besides([Group("The elderly", "age"), Group("Arab", "people")])
     }
     assert not {"Old people", "Arabs"} & own and "Young people" in own

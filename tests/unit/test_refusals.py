@@ -16,7 +16,7 @@ import kgbias
 from kgbias.compare.refusals import list_retries, measure_refusals
 from kgbias.compare.run_setup import check_comparable, describe_setup, list_setup_differences
 from kgbias.crawl.configure import configure
-from kgbias.crawl.crawler import MAX_REPEATED_REFUSALS, crawl
+from kgbias.crawl.crawler import REFUSAL_RETRY_TRIALS, crawl
 from kgbias.errors import UsageError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
@@ -249,9 +249,9 @@ def test_refused_prompts_are_not_asked_again_for_ever(tmp_path: Path) -> None:
     firm = crawled(SQLiteStore(tmp_path / "a.db"), always, max_attempts=6, redraw=True)
     declined = [g for g in firm.generations() if g.outcome == "refused"]
     again = [g for g in declined if g.attempt]
-    assert len(declined) - len(again) > 2 * MAX_REPEATED_REFUSALS
+    assert len(declined) - len(again) > 2 * REFUSAL_RETRY_TRIALS
     # As many as it takes to tell, of as many prompts; then no more.
-    assert len(again) == len({g.prompt for g in again}) == MAX_REPEATED_REFUSALS
+    assert len(again) == len({g.prompt for g in again}) == REFUSAL_RETRY_TRIALS
     assert max(g.attempt for g in again) == 1
     assert {g.iteration for g in again} == {0}
     assert list_retries(firm.generations()) == again
@@ -259,8 +259,8 @@ def test_refused_prompts_are_not_asked_again_for_ever(tmp_path: Path) -> None:
     with kgbias.open(str(tmp_path / "a.db")) as study:
         rows = study.run(firm.name).cost(price_in=1e6, price_out=0.0)
         assert [row.again for row in rows[:-1]] == [by_group[g.id] for g in firm.groups]
-        assert rows[-1].again == MAX_REPEATED_REFUSALS
-        assert rows[-1].again_cost == pytest.approx(10 * MAX_REPEATED_REFUSALS)
+        assert rows[-1].again == REFUSAL_RETRY_TRIALS
+        assert rows[-1].again_cost == pytest.approx(10 * REFUSAL_RETRY_TRIALS)
     wavering = declining(lambda _: 0.5, wavers=True)
     soft = crawled(SQLiteStore(tmp_path / "b.db"), wavering, max_attempts=6, redraw=True)
     assert max(g.attempt for g in soft.generations() if g.outcome == "refused") > 2

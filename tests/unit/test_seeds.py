@@ -23,7 +23,7 @@ from kgbias.crawl.seeds import (
     published_seeds,
     read_list,
     read_seeds,
-    reference_seeds,
+    reference_model_seeds,
 )
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
@@ -299,7 +299,7 @@ def test_slips_in_whom_to_ask_about(categories: list[str], groups: list[str], wh
 
 def test_a_name_of_one_person_is_asked_about_with_a_remark() -> None:
     """No group that ships looks like one person; "nurse" does, and a dry run says so."""
-    shipped = [*published_seeds().values(), *reference_seeds().values()]
+    shipped = [*published_seeds().values(), *reference_model_seeds().values()]
     assert not [name for seed in shipped for name in seed.groups if looks_singular(name)]
     for name in ("nurse", "Muslim", "a police officer", "Person from France", "actress"):
         assert looks_singular(name), name

@@ -75,7 +75,7 @@ def _tag_with_spacy(subject: str, line: str) -> list[TaggedWord]:
     # Short statements mislead the tagger ("Women love shoes": two nouns). If it finds no finite
     # verb at all and the first word can be one, that is the verb.
     if not any(tags.get(word.start) in _FINITE_TAGS for word in tagged):
-        first_place = lexicon.first_non_adverb(by_table)
+        first_place = lexicon.first_non_adverb_index(by_table)
         verbal = ("verb", "-ing", "participle")
         if (
             first_place is not None
@@ -97,7 +97,7 @@ _POSSIBLE_SUBJECTS = frozenset("this these those that it you there".split())
 _CLAUSE_OPENERS = frozenset(
     ", who which that what when how where why because if they he she you we i than as".split()
 )
-MAX_REMARK_WORDS = 4  # words in which a remark praises a text
+REMARK_WINDOW_WORDS = 4  # words in which a remark praises a text
 _IRREGULAR_PLURALS = frozenset("people men women children everyone".split())
 
 
@@ -321,7 +321,7 @@ def _check_line(predicate: str | None, line: str, continues: bool) -> None:
     """Chat models also answer with a sentence about others, or about the list."""
     english = load_table("english")
     words = lexicon.tag_words(line)
-    first_place = lexicon.first_non_adverb(words)
+    first_place = lexicon.first_non_adverb_index(words)
     if first_place is None:
         return
     head, word_after = (
@@ -356,7 +356,7 @@ def _is_remark(words: Sequence[TaggedWord]) -> bool:
     """Whether a line that begins with a capital letter is said to whoever asks, as in "What a
     wonderful summary", "Yes, that" or "Well said", and not about the group."""
     english = load_table("english")
-    folded = [word.folded for word in words[:MAX_REMARK_WORDS]]
+    folded = [word.folded for word in words[:REMARK_WINDOW_WORDS]]
     if folded[:2] in (["what", "a"], ["what", "an"], ["thank", "you"]) or folded[0] == "thanks":
         return True
     if folded[0] in english["interjections"] and folded[1:2] in ([], [","]):

@@ -127,6 +127,6 @@ def _classify_word(word: str) -> _ClassifiedWord:
     return _ClassifiedWord("verb", lemma_or_word)
 
 
-def first_non_adverb(tagged: Sequence[TaggedWord]) -> int | None:
+def first_non_adverb_index(tagged: Sequence[TaggedWord]) -> int | None:
     """The place of the first word that is not an adverb."""
     return next((index for index, word in enumerate(tagged) if word.kind != "adverb"), None)

@@ -33,9 +33,9 @@ _CLAUSE_END = re.compile(
     r"they|he|she|it|we|you|I|there|this|these|that|even|especially|including|not)\b)"
 )
 # A predicate is words, with none of the punctuation that would make it a list or a sentence.
-_PREDICATE = re.compile(r"(?=.*[^\W\d_])[^#,;:?!.\"()\[\]{}<>|=]+")
+_PREDICATE_SHAPE = re.compile(r"(?=.*[^\W\d_])[^#,;:?!.\"()\[\]{}<>|=]+")
 # What no object begins with: chat models answer "can't" with "are very hard-working".
-_SECOND_VERB = re.compile(
+_LEADING_VERB = re.compile(
     r"(?:is|are|am|isn['’]t|aren['’]t|can['’]t|cannot|won['’]t|don['’]t|doesn['’]t)\b",
     re.IGNORECASE,
 )
@@ -47,7 +47,7 @@ _OWN_SENTENCE = re.compile(
 _EDGES = " \t\"'“”‘’*_#:|-–—,"
 
 
-def read_list_answer(
+def read_question_answer(
     answer: str, *, ended: bool, predicate: str | None, subject: str
 ) -> AnswerReading:
     """The reading of an answer; `ended` is False if it reached the token limit."""
@@ -68,7 +68,7 @@ def read_list_answer(
             return unparsable_reading("no answer line")
         if len(predicate.split()) > MAX_PREDICATE_WORDS:
             return unparsable_reading("predicate too long")
-        if not _PREDICATE.fullmatch(predicate):
+        if not _PREDICATE_SHAPE.fullmatch(predicate):
             return unparsable_reading("not a predicate")
     remainder = single_spaces(remainder.lstrip().removeprefix("A:"))
     # The answer may repeat the sentence's beginning, which does not count.
@@ -83,12 +83,12 @@ def read_list_answer(
     object, is_cut = _first_clause(without_note(remainder))
     if not object:
         return unparsable_reading("empty object")
-    if is_predicate_given and (_SECOND_VERB.match(object) or _OWN_SENTENCE.match(object)):
+    if is_predicate_given and (_LEADING_VERB.match(object) or _OWN_SENTENCE.match(object)):
         return unparsable_reading("another sentence")
     if (
         is_predicate_given
         and subject
-        and _SECOND_VERB.match((_text_after(subject, object) or "").lstrip())
+        and _LEADING_VERB.match((_text_after(subject, object) or "").lstrip())
     ):
         return unparsable_reading("another sentence")
     if not (is_cut or ended):

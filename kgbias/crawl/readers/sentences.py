@@ -23,7 +23,8 @@ from kgbias.crawl.readers.base import (
     without_preamble,
 )
 
-MAX_CHARACTERS = 600  # characters in which a sentence must end; no time is spent on the rest
+# Characters in which a sentence must end; no time is spent on the rest.
+SENTENCE_WINDOW_CHARACTERS = 600
 MAX_PREDICATE_WORDS = 7
 _CHARACTERS_OF_A_WORD = 2  # where no spaces are written
 
@@ -78,7 +79,7 @@ def read_sentence(
 ) -> AnswerReading:
     """The reading of an answer; `ended` is False where it reached the token limit."""
     try:
-        line, continues = _find_sentence(language, answer, ended, predicate, subject)
+        line, continues = _find_continuation(language, answer, ended, predicate, subject)
         language.check_line(predicate, line, continues)
         if predicate is None:
             object_start = language.find_object(subject, line)
@@ -93,16 +94,16 @@ def read_sentence(
         return unparsable_reading(str(error))
 
 
-class _FoundSentence(NamedTuple):
+class _Continuation(NamedTuple):
     """What follows subject and predicate, and whether it certainly does."""
 
     text: str
     is_certain: bool
 
 
-def _find_sentence(
+def _find_continuation(
     language: SentenceGrammar, answer: str, ended: bool, predicate: str | None, subject: str
-) -> _FoundSentence:
+) -> _Continuation:
     """What follows subject and predicate in the answer's sentence about them, and whether this is
     certain: it is if the sentence repeats them, or begins with a small letter."""
     # A mark that stands on the prompt's last letter (Arabic: دائما, and then ً) is of that word.
@@ -113,9 +114,9 @@ def _find_sentence(
         answer
     ):  # "Women can" and "'t be cruel" say the opposite of what was asked
         raise NoReading("it goes on with the prompt's last word")
-    is_truncated = len(text) > MAX_CHARACTERS
+    is_truncated = len(text) > SENTENCE_WINDOW_CHARACTERS
     # Cut before any pattern is tried: time must not grow with the answer.
-    text = single_spaces(replace_controls(text[:MAX_CHARACTERS]).translate(_QUOTES))
+    text = single_spaces(replace_controls(text[:SENTENCE_WINDOW_CHARACTERS]).translate(_QUOTES))
     text = without_preamble(text)
     lines = [line for line in text.split("\n") if _LETTER.search(line)]
     while len(lines) > 1 and lines[0].rstrip(EDGE_CHARACTERS).endswith(":"):
@@ -158,7 +159,7 @@ def _find_sentence(
         raise NoReading("about the list")
     if not language.is_in_language(line):
         raise NoReading(OTHER_LANGUAGE)
-    return _FoundSentence(line, continues)
+    return _Continuation(line, continues)
 
 
 def _after_beginning(
@@ -170,10 +171,10 @@ def _after_beginning(
         return None
     gap = " " if language.spaces else " ?"
     article = rf"(?:(?:{language.articles}){gap})?" if language.articles else ""
-    beginning = rf"{article}{_word_pattern(subject)}"
+    beginning = rf"{article}{_escaped_words(subject)}"
     if predicate:
         forms = language.equivalent_forms.get(predicate.casefold(), (predicate,))
-        beginning += f"{gap}(?:" + "|".join(_word_pattern(form) for form in forms) + ")"
+        beginning += f"{gap}(?:" + "|".join(_escaped_words(form) for form in forms) + ")"
     end = r"(?!\w|'s\b)" if language.spaces else ""
     pattern = re.compile(
         rf"(?:^(?:\W{{1,8}}|\(\w{{1,3}}\) ?)?|[:\"] ?){beginning}{end}", re.IGNORECASE
@@ -194,12 +195,12 @@ def _repeats(language: SentenceGrammar, subject: str, predicate: str, object: st
     forms = language.equivalent_forms.get(predicate.casefold(), (predicate,))
     either = "|".join(re.escape("".join(form.split())) for form in forms)
     text = re.sub(r"%20|[\W_ĠĊ▁]+", "", object)
-    again = rf"[:\"*]\s?{_word_pattern(subject)}(?!\w)"
+    again = rf"[:\"*]\s?{_escaped_words(subject)}(?!\w)"
     pattern = rf"{re.escape(''.join(subject.split()))}(?:{either})"
     return bool(re.search(pattern, text) or re.search(again, object))
 
 
-def _word_pattern(text: str) -> str:
+def _escaped_words(text: str) -> str:
     return " ".join(re.escape(word) for word in text.split())
 
 

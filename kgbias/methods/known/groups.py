@@ -16,7 +16,7 @@ from importlib.resources import files
 
 from kgbias.crawl.seeds import published_seeds, read_seeds
 from kgbias.evidence.indicators import shipped_indicators
-from kgbias.evidence.names import all_names, group_names, normalise_name
+from kgbias.evidence.names import group_names, list_name_texts, normalise_name
 from kgbias.graph.stereotypes import Stereotype
 from kgbias.graph.types import Group, GroupName
 
@@ -78,7 +78,7 @@ def _groups_by_name() -> Mapping[str, Sequence[Group]]:
     for seed in (*read_seeds("seegull"), *published.values()):
         for group in seed.as_groups():
             if group.name not in _nations():
-                for text in (group.name, *all_names(group, shipped_indicators())):
+                for text in (group.name, *list_name_texts(group, shipped_indicators())):
                     by_name[normalise_name(text)].append(group)
     by_name.pop("", None)
     return by_name

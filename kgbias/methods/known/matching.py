@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError
-from kgbias.evidence.claims import Claim, are_exclusive, extract_claims
+from kgbias.evidence.claims import Claim, extract_claims, have_opposed_words
 from kgbias.evidence.evidence_table import read_beliefs, summarise_floor
 from kgbias.evidence.indicators import Indicators
 from kgbias.evidence.model_agreement import lift_estimate
-from kgbias.evidence.names import all_names, declared_indicators, normalise_name
+from kgbias.evidence.names import declared_indicators, list_name_texts, normalise_name
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements, triple_columns
 from kgbias.graph.stereotypes import (
     MARK_MEANINGS,
@@ -433,7 +433,7 @@ def match_groups(
     for group in groups:
         group_by_name.setdefault(normalise_name(group.name), group)
     for group in groups:
-        for name in all_names(group, indicators):
+        for name in list_name_texts(group, indicators):
             group_by_name.setdefault(normalise_name(name), group)
     matched_groups = {each.group: group_by_name.get(normalise_name(each.group)) for each in table}
     return {name: group for name, group in matched_groups.items() if group is not None}
@@ -489,11 +489,11 @@ def _match_claims(claim: Claim, recorded: Claim, similarity: float) -> ClaimMatc
         return ClaimMatch("known", "words", similarity)
     same_lemmas = bool(claim.lemmas) and claim.lemmas == recorded.lemmas
     # Forms of one word can say different things ("drink" and "drunk"): their vectors tell.
-    is_alike = similarity >= MIN_KNOWN_COSINE and not are_exclusive(claim, recorded)
+    is_alike = similarity >= MIN_KNOWN_COSINE and not have_opposed_words(claim, recorded)
     if same_lemmas and (is_alike or claim.words == recorded.words):
-        if claim.sides_with(recorded) or claim.likes(recorded):
+        if claim.has_stance_of(recorded) or claim.likes(recorded):
             return ClaimMatch("known", "words", similarity)
-    elif claim.lemmas and recorded.lemmas and is_alike and claim.sides_with(recorded):
+    elif claim.lemmas and recorded.lemmas and is_alike and claim.has_stance_of(recorded):
         return ClaimMatch("known", "meaning", similarity)
     if same_lemmas:
         return ClaimMatch("related", "words", similarity)

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kgbias.crawl.people import choose_people, count_known_groups
+from kgbias.crawl.people import choose_subjects, count_known_groups
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.generation_run import GenerationConfig, Person, pack_identity, request_settings
 from kgbias.graph.types import Group
@@ -229,7 +229,9 @@ def configure_pairs(
     wordings = pack.wordings if requests is None else read_requests(requests)
     people_known = pack.people if people is None else read_slot_people(people)
     wordings = select_named(wordings, "request", as_names(request))
-    people_chosen = choose_people(people_known, category, group, as_names(seeds), _person_of_group)
+    people_chosen = choose_subjects(
+        people_known, category, group, as_names(seeds), _person_of_group
+    )
     if seeds or not {p.group for p in people_chosen} <= {p.group for p in people_known}:
         slots_filled = {p.slot for p in people_chosen}
         wordings = tuple(w for w in wordings if w.slot in slots_filled) or wordings

@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kgbias.crawl.people import choose_people
+from kgbias.crawl.people import choose_subjects
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.generation_run import (
     GenerationConfig,
@@ -177,7 +177,9 @@ def configure_stories(
             "reading_schema": takes_schema(reader_spec),
         }
     return StoryConfig(
-        people=choose_people(people_known, category, group, as_names(seeds), lambda person: person),
+        people=choose_subjects(
+            people_known, category, group, as_names(seeds), lambda person: person
+        ),
         pack=pack,
         reader=reader or RULES,
         **request_settings(model, pack, form, parameters),
