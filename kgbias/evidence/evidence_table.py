@@ -465,6 +465,13 @@ def summarise_floor(record: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+class StoredBeliefs(NamedTuple):
+    """A probing for beliefs, and what it found of each group and statement."""
+
+    belief_run: BeliefRun
+    edges: Sequence[BelievedEdge]
+
+
 @dataclass(frozen=True, slots=True)
 class EvidenceInputs:
     """The parts of the joint view: a run, the statements that count, all its generations, its
@@ -475,7 +482,7 @@ class EvidenceInputs:
     statements: SelectedStatements
     generations: Sequence[Generation]
     probes: Sequence[tuple[ProbeRun, Sequence[ProbedEdge]]]
-    beliefs: tuple[BeliefRun, Sequence[BelievedEdge]] | None = None
+    beliefs: StoredBeliefs | None = None
     choices: StoredChoices = field(default_factory=StoredChoices)
     stories: StoryEvidence = field(default_factory=StoryEvidence)
     added: AddedColumns = field(default_factory=AddedColumns)
@@ -496,12 +503,14 @@ class EvidenceInputs:
 
 def read_beliefs(
     run: StoredRun, model: str | None = None, belief_runs: Sequence[BeliefRun] | None = None
-) -> tuple[BeliefRun, Sequence[BelievedEdge]] | None:
+) -> StoredBeliefs | None:
     """What a model believes: the named one, else the run's own, else the first. `belief_runs` are
     the run's askings, if already read."""
     candidates = run.find_all(BeliefRun) if belief_runs is None else belief_runs
     belief_run = _pick_run_model(run.record, [b for b in candidates if b.model.goes_by(model)])
-    return (belief_run, run.find_all(BelievedEdge, asking=belief_run)) if belief_run else None
+    if belief_run is None:
+        return None
+    return StoredBeliefs(belief_run, run.find_all(BelievedEdge, asking=belief_run))
 
 
 def describe_other_models(run: StoredRun, belief_run: BeliefRun | None) -> str:
@@ -546,7 +555,7 @@ def assemble_evidence(inputs: EvidenceInputs) -> EvidenceTable:
         counts[triple.arm, triple.group_id, Statement(triple.predicate, triple.object).words] += (
             triple.count
         )
-    belief_run = inputs.beliefs[0] if inputs.beliefs else None
+    belief_run = inputs.beliefs.belief_run if inputs.beliefs else None
     record = belief_run.record if belief_run else {}
     given_statements = [Statement(*words) for words in record.get("given", {}).values()]
     texts = {s.key: s for s in (*given_statements, *(s for _, s in stated_pairs))}
@@ -606,13 +615,13 @@ class _CategoryProbes:
         self,
         table: GroupTable | None,
         probe_run: ProbeRun | None,
-        beliefs: tuple[BeliefRun, Sequence[BelievedEdge]] | None,
+        beliefs: StoredBeliefs | None,
         groups: Mapping[str, Group],
         texts: Mapping[StatementKey, Statement],
     ) -> None:
         self.table, self.groups = table, groups
         self.is_run_model = True
-        edges = beliefs[1] if beliefs else ()
+        edges = beliefs.edges if beliefs else ()
         stated_edges = []
         for edge in edges:
             statement = texts.get((edge.predicate_id, edge.object_id))
@@ -621,8 +630,10 @@ class _CategoryProbes:
         # By words: what the crawl cut in two at several places was asked once.
         self.beliefs = {(e.group_id, statement.words): e for statement, e in stated_edges}
         self.statements = {statement.words: statement for statement, _ in stated_edges}
-        self._replication_rates = beliefs[0].record.get("replication_rates", {}) if beliefs else {}
-        self.model = beliefs[0].model.title if beliefs and self.beliefs else ""
+        self._replication_rates = (
+            beliefs.belief_run.record.get("replication_rates", {}) if beliefs else {}
+        )
+        self.model = beliefs.belief_run.model.title if beliefs and self.beliefs else ""
         if not self.model and table is not None and probe_run is not None:
             self.model = probe_run.model.title
         self.vectors = self.vector_terms = ""

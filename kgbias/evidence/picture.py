@@ -17,11 +17,12 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from kgbias.errors import UsageError
+from kgbias.evidence.evidence_table import StoredBeliefs
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BeliefRun, BelievedEdge, TripleView, node_id
+from kgbias.graph.types import BelievedEdge, TripleView, node_id
 from kgbias.io.drawing import (
     INK_COLOR,
     LINE_COLOR,
@@ -107,9 +108,7 @@ class BeliefLookup:
     edges: Mapping[GroupStatement, BelievedEdge] = field(default_factory=dict)
 
     @classmethod
-    def from_edges(
-        cls, run: StoredRun, belief_edges: tuple[BeliefRun, Sequence[BelievedEdge]] | None
-    ) -> "BeliefLookup":
+    def from_edges(cls, run: StoredRun, belief_edges: StoredBeliefs | None) -> "BeliefLookup":
         """What was `belief_edges` (`kgbias.evidence.evidence_table.read_beliefs`)."""
         if belief_edges is None:
             return cls()
@@ -647,18 +646,18 @@ def lay_out_fan(
 ) -> Scene:
     """Groups on the left, objects on the right, in the order that lets few lines cross. Raises
     UsageError if there are too many statements to read, or none."""
-    rows = _fan_rows(triples)
+    rows = _list_fan_rows(triples)
     scene = Scene(width / INCHES_PER_POINT)
     size = 6 if width < 5 else 8
     step, top = 1.5 * size, 1.2 * size
     left, middle, right = (scene.width * share for share in (0.26, 0.40, 0.66))
     font_size = 8 if size < 8 else 9
     names = {
-        triple.group: (
-            top + height * step,
-            wrap_text(triple.group, (left - 6) / _BOLD_FACTOR, font_size, _MAX_NAME_LINES),
+        row.triple.group: (
+            top + row.group_height * step,
+            wrap_text(row.triple.group, (left - 6) / _BOLD_FACTOR, font_size, _MAX_NAME_LINES),
         )
-        for triple, height, *_ in rows
+        for row in rows
     }
     heads: dict[str, float] = {}  # where a group's lines begin
     lowest = 0.0
@@ -669,7 +668,8 @@ def lay_out_fan(
         for n, text in enumerate(name_lines):
             text_y = heads[name] + (n - (len(name_lines) - 1) / 2) * 1.2 * font_size + 0.36 * size
             scene.texts.append(SceneText(left - 4, text_y, text, font_size, "end", "bold"))
-    for place, (triple, _, label, last_place) in enumerate(rows):
+    for place, row in enumerate(rows):
+        triple = row.triple
         y = top + place * step
         stroke_width, dash = _stroke_shape(triple, beliefs)
         scene.strokes.append(
@@ -691,10 +691,10 @@ def lay_out_fan(
             SceneText(middle + 5, y + 0.36 * size, w, size, "start", "italic", SOFT_COLOR)
             for w in words
         ]
-        if label is not None:
-            ends = (top + (place - 0.3) * step, top + (last_place + 0.3) * step)
+        if row.label_height is not None:
+            ends = (top + (place - 0.3) * step, top + (row.last_row_of_object + 0.3) * step)
             scene.strokes.append(Stroke(right - 3, ends[0], right - 3, ends[1], 0.8, LINE_COLOR))
-            text_y = top + label * step + 0.36 * size
+            text_y = top + row.label_height * step + 0.36 * size
             for text in wrap_text(triple.object, scene.width - right - 2, size, 1):
                 scene.texts.append(SceneText(right, text_y, text, size))
     legend_top = max(top + len(rows) * step, lowest) + 0.5 * size
@@ -703,11 +703,17 @@ def lay_out_fan(
     return scene
 
 
-def _fan_rows(
-    triples: Collection[TripleView],
-) -> list[tuple[TripleView, float, float | None, int]]:
-    """The lines of a fan from the top: a triple, the place of its group, that of its object's label
-    if on this line (in the middle of the object's lines), and the last of these lines."""
+class _FanRow(NamedTuple):
+    """A line of a fan, counted from the top. The label of an object stands in the middle of its
+    lines, and is drawn with the first of them."""
+
+    triple: TripleView
+    group_height: float
+    label_height: float | None
+    last_row_of_object: int
+
+
+def _list_fan_rows(triples: Collection[TripleView]) -> list[_FanRow]:
     triples = list(triples)
     if not triples:
         raise UsageError("nothing to draw: no triple passes the filters")
@@ -726,7 +732,7 @@ def _fan_rows(
         key=lambda object_triples: (mean_place(object_triples), object_triples[0].object),
     )
     step = len(triples) / len(groups)
-    rows: list[tuple[TripleView, float, float | None, int]] = []
+    rows: list[_FanRow] = []
     for object_triples in ordered_objects:
         first_row = len(rows)
         for n, triple in enumerate(
@@ -734,7 +740,7 @@ def _fan_rows(
         ):
             height = (groups.index(triple.group_id) + 0.5) * step - 0.5
             label = first_row + (len(object_triples) - 1) / 2 if n == 0 else None
-            rows.append((triple, height, label, first_row + len(object_triples) - 1))
+            rows.append(_FanRow(triple, height, label, first_row + len(object_triples) - 1))
     return rows
 
 

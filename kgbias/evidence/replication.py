@@ -253,6 +253,13 @@ def retry_with_carriers(
     )
 
 
+class _Retries(NamedTuple):
+    """Of each belief of one half: whether its lift is positive in the other, and significantly."""
+
+    positive: list[bool]
+    significant: list[bool]
+
+
 class _NameReplication(NamedTuple):
     """How often findings are found again with other names, and each finding's share."""
 
@@ -265,7 +272,7 @@ def _replicate_by_names(
 ) -> _NameReplication:
     rng = np.random.Generator(np.random.PCG64(seed))
     significant: dict[FindingKey, list[bool]] = {}
-    retries: dict[str, list[list[bool]]] = {"names": [[], []], "roots": [[], []]}
+    retries = {"names": _Retries([], []), "roots": _Retries([], [])}
     missed: dict[str, list[FindingKey]] = {"names": [], "roots": []}
     for table in _stored_tables(run, belief_run):
         for _ in range(splits):
@@ -292,8 +299,8 @@ def _replicate_by_names(
     shares = {place: float(np.mean(values)) for place, values in significant.items()}
     missed["names"] = [place for place, share in shares.items() if share < 0.5]
     rates = [
-        _summarise_retries(by, signs, shows, sorted(set(missed[by])))
-        for by, (signs, shows) in retries.items()
+        _summarise_retries(by, tried.positive, tried.significant, sorted(set(missed[by])))
+        for by, tried in retries.items()
     ]
     return _NameReplication(rates, shares)
 
@@ -336,13 +343,14 @@ def _is_finding(edge: Any) -> bool:
 
 
 def _record_retries(
-    training: BeliefTest, held_out: BeliefTest, groups: Sequence[int], retries: list[list[bool]]
+    training: BeliefTest, held_out: BeliefTest, groups: Sequence[int], retries: _Retries
 ) -> None:
     """Try what one half believes in the other half."""
     for g in groups:
         believed = training.is_believed[g]
-        retries[0] += (held_out.lift[g][believed] > 0).tolist()
-        retries[1] += (held_out.p_zeros[g][believed] < SIGNIFICANCE_LEVEL).tolist()
+        retries.positive.extend((held_out.lift[g][believed] > 0).tolist())
+        is_significant = held_out.p_zeros[g][believed] < SIGNIFICANCE_LEVEL
+        retries.significant.extend(is_significant.tolist())
 
 
 def _record_significance(
@@ -390,7 +398,7 @@ def _replicate_in_crawl(
             f"run {other.name!r} was not probed by names with {belief_run.model.title}: "
             f"{_probes_by_names(other)} does that"
         )
-    edges = {(e.group_id, e.statement_id): e for e in other_beliefs[1] if e.names >= MIN_NAMES}
+    edges = {(e.group_id, e.statement_id): e for e in other_beliefs.edges if e.names >= MIN_NAMES}
     shared_findings = sorted(findings & edges.keys())
     shows = {place: edges[place].p_zero < SIGNIFICANCE_LEVEL for place in shared_findings}
     return _summarise_retries(

@@ -470,7 +470,7 @@ def said_believed_exhibits(data: ArmData, category: str, place: str) -> Iterator
     statements = group_statements(data, category)
     if data.run_data.beliefs is None or not statements:
         return
-    model = data.run_data.beliefs[0].model.title
+    model = data.run_data.beliefs.belief_run.model.title
     listed = sorted(
         (p for p in statements if p.said or p.believed),
         key=lambda p: (-p.said, -p.edge.lift, p.group, p.predicate, p.object),

@@ -29,6 +29,7 @@ from kgbias.evidence.added_columns import AddedColumns
 from kgbias.evidence.evidence_table import (
     EvidenceInputs,
     EvidenceTable,
+    StoredBeliefs,
     assemble_evidence,
     read_beliefs,
 )
@@ -51,7 +52,6 @@ from kgbias.graph.types import (
     AssociationNode,
     Attribution,
     BeliefRun,
-    BelievedEdge,
     ChoiceRun,
     ChosenEdge,
     Generation,
@@ -245,7 +245,7 @@ class RunData:
         )
 
     @cached_property
-    def beliefs(self) -> tuple[BeliefRun, Sequence[BelievedEdge]] | None:
+    def beliefs(self) -> StoredBeliefs | None:
         """What a model believes: the run's own, or else the first that was probed by names."""
         return read_beliefs(self.stored, belief_runs=self.belief_runs)
 

@@ -265,4 +265,4 @@ def _belief_record(run: StoredRun, model: str | None) -> dict[str, Any]:
         raise UsageError(
             f"run {run.name!r} was not probed by names: call `evidence` with a `model`"
         )
-    return dict(beliefs[0].record)
+    return dict(beliefs.belief_run.record)
