@@ -155,7 +155,7 @@ def read_seeds(path: str) -> list[SeedCategory]:
         # An alias is a second name of the same object.
         categories = list({id(s): s for s in _build_categories(tables).values()}.values())
     else:
-        sheet = read_sheet(file, DOOR.known_columns, lines=True)
+        sheet = read_sheet(file, TABLE_FORMAT.known_columns, lines=True)
         categories = (
             _seeds_from_rows(file, _table_rows(sheet))
             if sheet.columns
@@ -185,11 +185,13 @@ def seeds_in_memory(groups: Any) -> list[SeedCategory]:
     """The categories of groups in memory: a frame, a list of dicts or a dict of columns, with the
     columns of a table of groups (`_seeds_from_rows`); a dict of names to their other names; or a
     dict of categories to such dicts. Raises DataError as `read_seeds` does."""
-    if isinstance(groups, Mapping) and not set(groups) & set(DOOR.needed_columns[0]):
+    if isinstance(groups, Mapping) and not set(groups) & set(TABLE_FORMAT.needed_columns[0]):
         rows = _rows_of_mapping(groups)
     else:
-        with as_table_file(groups, DOOR.needed_columns[0], name=_IN_MEMORY_PATH.name) as file:
-            sheet = read_sheet(file, DOOR.known_columns)
+        with as_table_file(
+            groups, TABLE_FORMAT.needed_columns[0], name=_IN_MEMORY_PATH.name
+        ) as file:
+            sheet = read_sheet(file, TABLE_FORMAT.known_columns)
         _check_columns(_IN_MEMORY_PATH, sheet.columns)
         rows = [dict(row) for _, row in sheet.rows]
     if not rows:
@@ -227,7 +229,7 @@ ACCEPTED_GROUP_FORMS = (  # of groups in memory
     "a table with these columns, a list of names, a dict of names to their other names, or a dict "
     "of categories to such dicts"
 )
-DOOR = TableFormat(
+TABLE_FORMAT = TableFormat(
     "groups: `--groups`",
     (("group", "name"),),
     ("category", "variants", "person"),
@@ -315,7 +317,7 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
     probably a slip."""
     folded = [column.strip().casefold() for column in columns]
     column_list = list_columns(columns)
-    group_columns = [name for name in DOOR.needed_columns[0] if name in folded]
+    group_columns = [name for name in TABLE_FORMAT.needed_columns[0] if name in folded]
     if len(group_columns) != 1:
         problem = (
             f"both {' and '.join(group_columns)}"
@@ -328,8 +330,8 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
             f"{identify_columns(columns)}"
         )
     for column in folded:
-        if column not in DOOR.known_columns and (
-            nearest_column := nearest(column, DOOR.known_columns)
+        if column not in TABLE_FORMAT.known_columns and (
+            nearest_column := nearest(column, TABLE_FORMAT.known_columns)
         ):
             raise DataError(
                 f"{file} has a column {column!r} (did you mean {nearest_column}?); its columns "

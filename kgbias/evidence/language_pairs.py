@@ -39,7 +39,7 @@ from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Values, benjamini_hochberg, student_quantile
 
-PARALLEL = TableFormat(
+PARALLEL_FORMAT = TableFormat(
     "the same statements in several languages, a column for each (`de`, `en` ...): `--parallel`, "
     "`--statements`"
 )

@@ -33,7 +33,7 @@ _NOT_ATTRIBUTES = re.compile(
     rf"|{'|'.join((*_LABEL_COLUMNS, *_NAME_COLUMNS))}",
     re.IGNORECASE,
 )
-DOOR = TableFormat(
+TABLE_FORMAT = TableFormat(
     "profiles: `import --format profiles`",
     (("name",),),
     tuple(_LABEL_COLUMNS.values()),

@@ -10,7 +10,7 @@ from kgbias.errors import DataError
 from kgbias.io.reading import read_head, read_json
 from kgbias.io.tables import PARQUET_MAGIC, TableFormat, parse_literal, read_sheet
 
-DOOR = TableFormat(
+TABLE_FORMAT = TableFormat(
     "StereoSet: `--stereoset`",
     (("context",), ("target",), ("bias_type",), ("sentences",)),
     ("id",),
@@ -57,7 +57,7 @@ def read_examples(path: Path) -> StereoSetExamples:
     except (TypeError, AttributeError, ValueError) as error:
         raise DataError(
             f"{path} is not a StereoSet file: it needs the examples of dev.json, or a list of "
-            f"objects with {', '.join(DOOR.columns)}"
+            f"objects with {', '.join(TABLE_FORMAT.columns)}"
         ) from error
     if not examples:
         raise DataError(f"{path} has neither intrasentence nor intersentence examples")
@@ -69,7 +69,7 @@ def is_stereoset(path: Path) -> bool:
     such a table in Parquet."""
     head = read_head(path, _HEAD_BYTES).lstrip()
     if head.startswith(PARQUET_MAGIC):
-        return set(DOOR.columns) <= set(read_sheet(path, DOOR.columns).columns)
+        return set(TABLE_FORMAT.columns) <= set(read_sheet(path, TABLE_FORMAT.columns).columns)
     return head[:1] in (b"{", b"[") and b'"sentences"' in head and b'"context"' in head
 
 
@@ -87,7 +87,9 @@ def _entries(path: Path) -> Iterator[tuple[str, Any]]:
                 yield part, entry
         return
     rows = (
-        data if isinstance(data, list) else [row for _, row in read_sheet(path, DOOR.columns).rows]
+        data
+        if isinstance(data, list)
+        else [row for _, row in read_sheet(path, TABLE_FORMAT.columns).rows]
     )
     for row in rows:
         sentences = parse_literal(row["sentences"])  # as pandas writes what the hub holds

@@ -36,7 +36,7 @@ Counts = NDArray[np.int64]
 
 SIGNIFICANCE_LEVEL = 0.01  # one-tailed, for each descriptor
 _APX = re.compile(r"apx_(\d+)")
-DOOR = TableFormat(
+TABLE_FORMAT = TableFormat(
     "APX: `probe apx --from`, `profiles analyse --apx`",
     (("Group",), ("descriptor",), ("apx_1",)),
     ("axis", "apx_2"),
@@ -173,7 +173,7 @@ def write_apx(table: ApxTable, path: Path) -> None:
 
 
 def _template_columns(path: Path, columns: Collection[str]) -> list[str]:
-    if missing := [name for name in DOOR.columns[:2] if name not in columns]:
+    if missing := [name for name in TABLE_FORMAT.columns[:2] if name not in columns]:
         raise DataError(f"{path} has no column {' and no column '.join(missing)}")
     template_columns = [name for name in columns if _APX.fullmatch(name)]
     if not template_columns:

@@ -33,8 +33,8 @@ STATEMENTS = TableFormat(
     _CATEGORY_COLUMNS,
     "a text with one statement a line, JSON lists by category",
 )
-NAMES_DOOR = TableFormat("given names: `--names`", (("name",), ("group",)), ("label",))
-DESCRIPTORS_DOOR = TableFormat(
+NAMES_FORMAT = TableFormat("given names: `--names`", (("name",), ("group",)), ("label",))
+DESCRIPTORS_FORMAT = TableFormat(
     "descriptors: `--descriptors`",
     (("descriptor",),),
     ("axis", "label", "partial_1", "partial_2", "partial_3"),
@@ -157,7 +157,7 @@ def read_names(name: Table) -> tuple[tuple[str, str], ...]:
 
 def read_written_names(name: Table) -> tuple[tuple[str, str], ...]:
     """Names and their groups as the list writes them (see `read_names`)."""
-    rows = _read_rows(_locate_set(name, NAMES), NAMES_DOOR.columns)
+    rows = _read_rows(_locate_set(name, NAMES), NAMES_FORMAT.columns)
     return tuple((row["name"], row["group"]) for row in rows)
 
 
@@ -165,7 +165,7 @@ def read_labels(name: Table) -> dict[str, str]:
     """The label of descriptors that each group of names answers to ("Thai women" to "asian"), from
     the column label of its names (see `read_names`). A group without one is left out; if the file
     has no such column, each group answers to its own name."""
-    rows = _read_rows(_locate_set(name, NAMES), NAMES_DOOR.columns)
+    rows = _read_rows(_locate_set(name, NAMES), NAMES_FORMAT.columns)
     if "label" not in rows[0]:
         return {name_people(row["group"]): row["group"] for row in rows}
     return {name_people(row["group"]): row["label"] for row in rows if row["label"]}
@@ -176,7 +176,7 @@ def read_descriptors(name: Table) -> tuple[Descriptor, ...]:
     optionally axis, label and partial_1 to partial_3 (by default "am", "was" and "is" with the
     descriptor)."""
     descriptors = []
-    for row in _read_rows(_locate_set(name, DESCRIPTORS), DESCRIPTORS_DOOR.columns):
+    for row in _read_rows(_locate_set(name, DESCRIPTORS), DESCRIPTORS_FORMAT.columns):
         text = row["descriptor"]
         endings = tuple(
             (row.get(f"partial_{n}") or f"{verb} {text}") + "." for n, verb in enumerate(_VERBS, 1)

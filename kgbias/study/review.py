@@ -36,7 +36,7 @@ _SHEET_COLUMNS = (
     "decided",
 )
 # The place in the file (for messages), the generation's id, the verdict, predicate and object.
-DECISIONS_DOOR = TableFormat(
+DECISIONS_FORMAT = TableFormat(
     "decisions filled in: `review RUN --from`",
     (("id",), ("decision",), ("predicate",), ("object",)),
 )
@@ -331,7 +331,7 @@ class Review:
 
 def _read_decisions(path: Path) -> list[_DecisionRow]:
     """The decisions filled in."""
-    _, lines = read_table(path, DECISIONS_DOOR.columns)
+    _, lines = read_table(path, DECISIONS_FORMAT.columns)
     return [
         (
             f"{path}, line {number}: ",

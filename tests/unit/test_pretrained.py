@@ -13,7 +13,7 @@ from kgbias.models.pretrained import create_untrained, empty_stdin, load_pretrai
 from tests.texts import Texts
 
 PACKAGE = Path(kgbias.__file__).parent
-DOOR = PACKAGE / "models" / "pretrained.py"
+TABLE_FORMAT = PACKAGE / "models" / "pretrained.py"
 # Calls that load a model, a tokenizer, a configuration or an engine, of whatever library.
 LOADS = (
     "from_pretrained",
@@ -49,7 +49,7 @@ def test_every_load_says_that_no_code_of_a_model_runs() -> None:
         given = {k.arg: k.value for k in node.keywords}
         trusted = given.get("trust_remote_code")
         assert isinstance(trusted, ast.Constant) and trusted.value is False, (path, node.lineno)
-        assert path == DOOR or name in ("SentenceTransformer", "EngineArgs")
+        assert path == TABLE_FORMAT or name in ("SentenceTransformer", "EngineArgs")
 
 
 def test_stdin_is_read_by_our_own_prompts_alone() -> None:

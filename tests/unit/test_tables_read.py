@@ -225,15 +225,17 @@ def whole_rows(form: str, rows: Rows, path: Path) -> None:
     assert [(w.question, w.context_v2) for w in compared] == list(
         zip(groups, attributes, strict=True)
     )
-    measured = read_apx(handed(apx.DOOR.columns, Group=groups, descriptor="calm", apx_1="0.5"))
+    measured = read_apx(
+        handed(apx.TABLE_FORMAT.columns, Group=groups, descriptor="calm", apx_1="0.5")
+    )
     assert measured.groups == tuple(groups) and measured.values.tolist() == [[[0.5]] * len(rows)]
     scored = read_benchmarks(handed(("model", "own"), model=groups, own="0.5"))
     assert scored == {"own": dict.fromkeys(groups, 0.5)}
-    decided = review._read_decisions(handed(review.DECISIONS_DOOR.columns, id=groups))
+    decided = review._read_decisions(handed(review.DECISIONS_FORMAT.columns, id=groups))
     assert [one[3] for one in decided] == attributes
-    labelled = list(labelling._filled_rows(handed(labelling.SHEET_DOOR.columns)))
+    labelled = list(labelling._filled_rows(handed(labelling.SHEET_FORMAT.columns)))
     assert [row["statement"] for _, row in labelled] == attributes
-    told = stereotales._read_rows(handed(stereotales.DOOR.columns))
+    told = stereotales._read_rows(handed(stereotales.TABLE_FORMAT.columns))
     assert [row["story"] for row in told] == attributes
     people = read_file(handed(("name", "trait"), name=groups), format="profiles").statements
     assert [(s.triple.group, s.triple.object) for s in people] == list(
@@ -242,13 +244,18 @@ def whole_rows(form: str, rows: Rows, path: Path) -> None:
     coded = {"sentence": [f"They sing {n}." for n in range(3)], "gold_label": [0, 1, 2]}
     examples, _ = read_examples(
         handed(
-            stereoset_file.DOOR.columns, context="They BLANK.", target=groups, sentences=str(coded)
+            stereoset_file.TABLE_FORMAT.columns,
+            context="They BLANK.",
+            target=groups,
+            sentences=str(coded),
         )
     )
     assert [one.target for one in examples] == groups
     info = {"ans0": ["x", "x"], "ans1": ["y", "y"], "ans2": ["unknown", "unknown"]}
     own = {"question_polarity": "neg", "context_condition": "ambig", "label": "2"}
-    asked = read_bbq([handed(bbq.DOOR.columns, answer_info=str(info), ans0=attributes, **own)])
+    asked = read_bbq(
+        [handed(bbq.TABLE_FORMAT.columns, answer_info=str(info), ans0=attributes, **own)]
+    )
     assert [q.answers[0] for q in asked._questions] == attributes
 
 

@@ -23,7 +23,7 @@ from kgbias.probe.items import ItemScores, make_item
 from kgbias.stats.units import UnitSums
 
 ANSWERS = ("ans0", "ans1", "ans2")
-DOOR = TableFormat(
+TABLE_FORMAT = TableFormat(
     "BBQ: `--bbq`",
     (
         *((name,) for name in (*ANSWERS, "answer_info", "label", "context", "question")),
@@ -217,7 +217,7 @@ def read_bbq(paths: Sequence[Path]) -> BBQ:
     biased: dict[tuple[str, str], int] = {}
     questions: list[tuple[str, Mapping[str, Any]]] = []
     for path in paths:
-        sheet = read_sheet(path, (*DOOR.known_columns, "choices", "target_loc"))
+        sheet = read_sheet(path, (*TABLE_FORMAT.known_columns, "choices", "target_loc"))
         if "target_loc" in sheet.columns:
             for _, row in sheet.rows:
                 # A column of whole numbers with gaps is often written as 1.0.

@@ -19,7 +19,7 @@ from kgbias.models.score.base import TextScorer, TokenIds
 from kgbias.probe.items import ItemScores, make_item
 from kgbias.stats.units import UnitSums, ratio_of_sums
 
-DOOR = TableFormat(
+TABLE_FORMAT = TableFormat(
     "CrowS-Pairs: `--crows-pairs`",
     (("sent_more",), ("sent_less",), ("bias_type",)),
     other_forms="translations with these columns, such as the French and the Dutch",
@@ -123,7 +123,7 @@ class CrowsPairs(ItemBenchmark):
 def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:
     """Read the published file, in any language: a table with the columns sent_more, sent_less and
     bias_type. Pairs without one of the sentences are left out and counted."""
-    rows = [row for _, row in read_table(path, DOOR.columns)[1]]
+    rows = [row for _, row in read_table(path, TABLE_FORMAT.columns)[1]]
     pairs = [
         (row["sent_more"], row["sent_less"], _BIAS_TYPES.get(row["bias_type"], row["bias_type"]))
         for row in rows

@@ -29,13 +29,13 @@ from kgbias.methods.known.kinds import KINDS
 SEEGULL = "seegull"
 _LICENSE = "CC BY 4.0"  # SeeGULL's
 _STEREOSET = "stereoset"
-DOOR = TableFormat(
+TABLE_FORMAT = TableFormat(
     "recorded stereotypes: `known --table`",
     (("group", "identity"), ("attribute",)),
     ("offensiveness", "category", "statement"),
     "StereoSet, SeeGULL",
 )
-_GROUP_COLUMNS, _ATTRIBUTE_COLUMNS = DOOR.needed_columns
+_GROUP_COLUMNS, _ATTRIBUTE_COLUMNS = TABLE_FORMAT.needed_columns
 # SeeGULL Multilingual has these in English, beside those in its own languages.
 _ENGLISH_COLUMNS = {"group": "translated_identity", "attribute": "translated_attribute_list"}
 # The last two are the names in SeeGULL's file of nations and in SeeGULL Multilingual.
@@ -150,7 +150,7 @@ def read_kinds(table: str | Path, columns: TableColumns) -> dict[str, str]:
     if columns.kind is None:
         return {}
     path = Path(table)
-    header, rows = read_table(path, known=DOOR.known_columns)
+    header, rows = read_table(path, known=TABLE_FORMAT.known_columns)
     kind = _find_column(path, header, columns.kind, (), "kind")
     attribute = _find_column(path, header, columns.attribute, _ATTRIBUTE_COLUMNS, "attribute")
     kinds: dict[str, str] = {}
@@ -187,7 +187,7 @@ def _drop_repeats(stereotypes: Iterator[Stereotype]) -> list[Stereotype]:
 
 def _read_rows(path: Path, source: str, columns: TableColumns) -> Iterator[Stereotype]:
     header, rows = read_table(
-        path, known=(*DOOR.known_columns, *_OFFENSIVENESS_COLUMNS, *_ANNOTATOR_COLUMNS)
+        path, known=(*TABLE_FORMAT.known_columns, *_OFFENSIVENESS_COLUMNS, *_ANNOTATOR_COLUMNS)
     )
     group = _find_column(path, header, columns.group, _GROUP_COLUMNS, "group")
     attribute = _find_column(path, header, columns.attribute, _ATTRIBUTE_COLUMNS, "attribute")

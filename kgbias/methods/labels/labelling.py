@@ -37,7 +37,7 @@ SKIP_WORD = "skip"
 MAX_NAME_CHARACTERS, MAX_NOTE_CHARACTERS = 80, 2_000
 _ID_PREFIX = "s"  # before ids in a sheet, where an id of digits only would become a number
 _SHEET_COLUMNS = ("id", "label", "note", "statement", "measure", "masked", "guide", "rater")
-SHEET_DOOR = TableFormat(
+SHEET_FORMAT = TableFormat(
     "labels filled in: `label RUN SHEET`", tuple((name,) for name in _SHEET_COLUMNS)
 )
 _SHARED_RATERS = 2  # raters of a shared statement
@@ -445,7 +445,7 @@ def read_label_sheet(run: StoredRun, path: str | Path, rater: str | None = None)
 
 def _filled_rows(path: Path) -> Iterable[tuple[str, dict[str, str]]]:
     """The rows of a sheet with a label, each with its place for messages."""
-    _, lines = read_table(path, SHEET_DOOR.columns)
+    _, lines = read_table(path, SHEET_FORMAT.columns)
     return [(f"{path}, line {n}: ", row) for n, row in lines if row["label"].strip()]
 
 

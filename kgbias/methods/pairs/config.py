@@ -246,8 +246,8 @@ def configure_pairs(
     )
 
 
-REQUESTS_DOOR = TableFormat("requests: `pairs --requests`", (("request",), ("text",)))
-PEOPLE_DOOR = TableFormat(
+REQUESTS_FORMAT = TableFormat("requests: `pairs --requests`", (("request",), ("text",)))
+PEOPLE_FORMAT = TableFormat(
     "people: `pairs --people`", (("slot",), ("name",), ("group",), ("category",))
 )
 
@@ -261,7 +261,7 @@ def read_requests(source: Table) -> tuple[RequestWording, ...]:
 
 def _parse_requests(path: Path) -> list[tuple[str, str]]:
     requests = []
-    for line, row in read_table(path, REQUESTS_DOOR.columns)[1]:
+    for line, row in read_table(path, REQUESTS_FORMAT.columns)[1]:
         request, text = " ".join(row["request"].split()), row["text"].strip()
         if not request or not text:
             raise DataError(f"{path}, line {line}: the request or its text is empty")
@@ -289,7 +289,7 @@ def read_slot_people(source: Table) -> tuple[SlotPerson, ...]:
 
 def _parse_people(path: Path) -> tuple[SlotPerson, ...]:
     rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    for line, cells in read_filled_rows(path, PEOPLE_DOOR.columns):
+    for line, cells in read_filled_rows(path, PEOPLE_FORMAT.columns):
         slot, name, _, category = cells
         if slot not in SLOTS:
             raise DataError(f"{path}, line {line}: a slot is name or group, not {slot!r}")

@@ -6,7 +6,7 @@ from kgbias.errors import DataError
 from kgbias.io.tables import TableFormat, read_table
 from kgbias.io.tables_in_memory import Table, as_table_file
 
-BENCHMARKS_DOOR = TableFormat(
+BENCHMARKS_FORMAT = TableFormat(
     "scores of models on benchmarks: `sofa results --beside`",
     (("model",),),
     other_forms="a column for each benchmark",
@@ -16,12 +16,12 @@ BENCHMARKS_DOOR = TableFormat(
 def read_benchmarks(table: Table) -> dict[str, dict[str, float]]:
     """The models' scores by benchmark, from a table with the column model and a column for each
     benchmark; an empty cell means that a model was not scored. Raises DataError."""
-    with as_table_file(table, BENCHMARKS_DOOR.columns, name="benchmarks") as path:
+    with as_table_file(table, BENCHMARKS_FORMAT.columns, name="benchmarks") as path:
         return _parse_benchmarks(path)
 
 
 def _parse_benchmarks(path: Path) -> dict[str, dict[str, float]]:
-    columns, rows = read_table(path, BENCHMARKS_DOOR.columns)
+    columns, rows = read_table(path, BENCHMARKS_FORMAT.columns)
     names = [name for name in columns if name != "model"]
     scores: dict[str, dict[str, float]] = {name: {} for name in names}
     for line, row in rows:

@@ -242,13 +242,13 @@ SBIC_CATEGORIES: Mapping[str, str] = {
 # The categories of a crawl as SoFa names them: race and country are one.
 CRAWL_CATEGORIES: Mapping[str, str] = {"ethnicity": "nationality", "race": "nationality"}
 _SBIC_COLUMNS = ("targetStereotype", "targetCategory")
-DOOR = TableFormat(
+TABLE_FORMAT = TableFormat(
     "stereotypes: `sofa build`",
     (("statement", "stereotype", "sentence", "text"),),
     ("category",),
     "SBIC, a text with one a line",
 )
-(_STATEMENTS,) = DOOR.needed_columns
+(_STATEMENTS,) = TABLE_FORMAT.needed_columns
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,7 +268,7 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
 
     Raises DataError for a file that cannot be read, UsageError for a column that is not there.
     """
-    known_columns = (*DOOR.known_columns, *_SBIC_COLUMNS, *([column] if column else []))
+    known_columns = (*TABLE_FORMAT.known_columns, *_SBIC_COLUMNS, *([column] if column else []))
     sheet = read_sheet(path, known_columns, lines=True)
     header = list(sheet.columns)
     rows = [(n, {name: as_text(row.get(name)) for name in header}) for n, row in sheet.rows]

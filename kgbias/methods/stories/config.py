@@ -187,14 +187,14 @@ def configure_stories(
     )
 
 
-PEOPLE_DOOR = TableFormat("people: `stories --people`", (("name",), ("group",), ("category",)))
+PEOPLE_FORMAT = TableFormat("people: `stories --people`", (("name",), ("group",), ("category",)))
 
 
 def read_people(source: Table) -> tuple[Person, ...]:
     """The people in a table with the columns name, group and category. Raises DataError for one
     without rows, or with an empty cell."""
-    with as_table_file(source, PEOPLE_DOOR.columns, name="people") as path:
-        rows = read_filled_rows(path, PEOPLE_DOOR.columns)
+    with as_table_file(source, PEOPLE_FORMAT.columns, name="people") as path:
+        rows = read_filled_rows(path, PEOPLE_FORMAT.columns)
         return tuple(dict.fromkeys(Person(*cells) for _, cells in rows))
 
 

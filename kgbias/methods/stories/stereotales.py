@@ -72,7 +72,7 @@ _REQUIRED_COLUMNS = (
     "story",
     "extracted_attributes_json",
 )
-DOOR = TableFormat(
+TABLE_FORMAT = TableFormat(
     "stories: `import --format stereotales`",
     tuple((name,) for name in _REQUIRED_COLUMNS),
     tuple(name for name in COLUMNS if name not in _REQUIRED_COLUMNS),
@@ -397,12 +397,12 @@ def _read_rows(path: Path) -> list[dict[str, str]]:
     if unpack(read_bytes(path), path).startswith(b"PAR1"):
         rows: Iterator[Any] = _iter_parquet(path)
     else:
-        rows = (row for _, row in read_sheet(path, DOOR.columns).rows)
+        rows = (row for _, row in read_sheet(path, TABLE_FORMAT.columns).rows)
     text_rows, size = [], 0
     for number, row in enumerate(rows, 1):
         if not isinstance(row, dict):
             raise DataError(f"{path}, row {number} is not a JSON object")
-        if missing := [name for name in DOOR.columns if name not in row]:
+        if missing := [name for name in TABLE_FORMAT.columns if name not in row]:
             raise DataError(f"{path} has {no_such('column', missing[0], row)}")
         text_rows.append({k: _as_text(v) for k, v in row.items() if k in (*COLUMNS, READER_COLUMN)})
         size += sum(map(len, text_rows[-1].values()))
