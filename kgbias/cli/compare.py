@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import groupby, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -210,7 +211,18 @@ def _print_languages(both: LanguageBeliefs) -> None:
     rows = both.as_rows()
     for languages in (", ".join(both.languages), *both.languages, ""):
         shown += [row for row in rows if row["shown_in"] == languages][:_MAX_BELIEFS]
-    columns = [column for column in both.as_rows().layout if column.name not in _NOT_PRINTED]
+    first, second = both.languages
+    titles = {
+        "statement": f"statement in {first}",
+        "other_statement": f"in {second}",
+        "lift": f"lift in {first}",
+        "other_lift": f"lift in {second}",
+    }
+    columns = [
+        replace(column, title=titles.get(column.name, column.title))
+        for column in rows.layout
+        if column.name not in _NOT_PRINTED
+    ]
     show.say()
     show.print_rows(Rows(shown, columns))
     if len(shown) < len(rows):

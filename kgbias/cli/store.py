@@ -53,7 +53,7 @@ def _print_runs(
         triples, statements = row["triples"], row["statements"]
         distinct = f" ({triples / statements:.0%} distinct)" if statements else ""
         show.say(
-            f"{row['name']}  {row['model']}  {row['status']}  "
+            f"{row['name']}  {row['model']}{_in_language(row['language'])}  {row['status']}  "
             f"{show.pluralise(len(row['groups']), 'group')}  "
             f"{show.pluralise(statements, 'statement')}{distinct}  "
             f"{row['generations']} generations  {row['refused']} refused  "
@@ -63,6 +63,10 @@ def _print_runs(
         )
         for reason, times in failed.most_common(1):
             show.say(f"  {row['failed']} failed, {times} of them: {reason}")
+
+
+def _in_language(language: str) -> str:
+    return f" in {language}" if language not in ("", "en") else ""
 
 
 def _show_series(series: Series) -> Output:

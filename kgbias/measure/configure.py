@@ -182,25 +182,48 @@ class LanguageOptions(NamedTuple):
 
 def options_for_language(language: str, given: MeasureCall) -> LanguageOptions:
     """The options for a run in a language, and a line that says what was chosen. If no scorer is
-    named and the language is another than English, those that read it take the place of the offline
-    ones, and what reads only English is left out. Without one that reads it, nothing changes."""
+    named and the language is another than English, those that were tested in it take the place of
+    the offline ones, and the rest is left out. What scores it untested has to be named."""
     from kgbias.measure.scorers import ENGLISH
-    from kgbias.measure.scorers._multilingual import LANGUAGES, SPEC
+    from kgbias.measure.scorers._multilingual import BY_TRANSFER, LANGUAGES, SPEC
 
-    able = [measure for measure, languages in LANGUAGES.items() if language in languages]
-    if language == ENGLISH or given.get("scorers") or not able:
+    if language == ENGLISH:
         return LanguageOptions(given, "")
+    spec = f"{SPEC}:{language}"
+    if named := given.get("scorers"):
+        untested = [measure for measure, specs in named.items() if _is_among(spec, specs)]
+        if language not in BY_TRANSFER or not untested:
+            return LanguageOptions(given, "")
+        return LanguageOptions(
+            given,
+            f"{spec} is untested: no labels in the language {language!r} were at hand",
+        )
+    able = [measure for measure, languages in LANGUAGES.items() if language in languages]
+    tested = [] if language in BY_TRANSFER else able
     scorers: dict[str, Any] = {
         measure.name: None for measure in MEASURES.own_entries.values() if not measure.in_vectors
     }
-    scorers.update({measure: f"{SPEC}:{language}" for measure in able})
+    scorers.update(dict.fromkeys(tested, spec))
     left_out = [name for name, scorer in scorers.items() if scorer is None]
     chosen: MeasureCall = {**given, "scorers": scorers, "axes": given.get("axes", False)}
-    line = (
-        f"the run is in the language {language!r}: {SPEC}:{language} scores {', '.join(able)}; "
-        f"left out: {', '.join(left_out)}"
-    )
+    line = f"the run is in the language {language!r}: "
+    if tested:
+        line += f"{spec} scores {', '.join(tested)}; left out: {', '.join(left_out)}"
+    elif able:
+        line += (
+            f"no scorer was tested in it, so nothing is scored; {spec} scores {', '.join(able)} "
+            "untested, if you name it"
+        )
+    else:
+        line += (
+            "no scorer reads it, so nothing is scored; name one that does, such as a language "
+            "model (llm:SPEC)"
+        )
     return LanguageOptions(chosen, line)
+
+
+def _is_among(spec: str, specs: "ScorersLike | None") -> bool:
+    return spec == specs or (isinstance(specs, list | tuple) and spec in specs)
 
 
 def _describe_preset(

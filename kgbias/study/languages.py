@@ -116,7 +116,7 @@ class LanguageBeliefs(Result):
         yield (
             f"of {agreement.pairs:,} pairs of a group and a statement {agreement.both_believed:,} "
             f"are believed in both, {alone[0]:,} shown in {first} alone, {alone[1]:,} in {second} "
-            "alone; of made-up names "
+            "alone; the same test of made-up names finds "
             + ", ".join(
                 f"{side.floor[0]:.2f} of {side.floor[1]:,} in {side.label}"
                 for side in comparison.models

@@ -127,8 +127,9 @@ class RunMeasuring(RunPart):
         its group; the store keeps these vectors, by which statements are found by what they mean.
 
         Scores by the same version of the same scorer are reused, so this may be stopped and
-        repeated. A run in another language is scored by `multilingual:LANGUAGE` unless you name
-        scorers. Scorers that read only English, and topics, refuse a run in another language.
+        repeated. A run in another language is scored by `multilingual:LANGUAGE` where that was
+        tested, and else by nothing, unless you name scorers. Scorers that read only English, and
+        topics, refuse a run in another language.
 
         Frame columns: as of `groups`; of a dry run those of `kgbias.measure.price.ScoringPrice`.
 

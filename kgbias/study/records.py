@@ -9,7 +9,13 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from kgbias.graph.labels import Label
-from kgbias.graph.selection import TRIPLE_COLUMNS, SelectedStatements, Selection, score_column
+from kgbias.graph.selection import (
+    TRIPLE_COLUMNS,
+    SelectedStatements,
+    Selection,
+    run_language,
+    score_column,
+)
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
@@ -469,6 +475,7 @@ def summary_columns(summary_of: Callable[[Any], RunSummary]) -> list[Column]:
         column("model", attrgetter("run.model.title")),
         column("revision", attrgetter("run.model.revision")),
         column("kind", attrgetter("run.kind")),
+        column("language", lambda summary: _prompt_language(summary.run.config)),
         Column("status"),
         column("created", attrgetter("run.created")),
         column("groups", lambda summary: [group.name for group in summary.run.groups]),
@@ -477,6 +484,11 @@ def summary_columns(summary_of: Callable[[Any], RunSummary]) -> list[Column]:
         column("seconds", attrgetter("seconds"), ".1f"),
         column("series", lambda summary: summary.run.config.get("series", "")),
     ]
+
+
+def _prompt_language(config: Mapping[str, Any]) -> str:
+    """What was collected elsewhere does not say in which language."""
+    return run_language(config) if "pack" in config else ""
 
 
 _SUMMARY_COUNTS = (

@@ -234,9 +234,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
     # Runs
 
     def runs(self) -> Rows[Run]:
-        """All runs, oldest first. Frame columns: name, model, revision, kind, status, created,
-        groups, categories, counts of triples, generations, refusals and tokens, and the series that
-        a crawl belongs to.
+        """All runs, oldest first. Frame columns: name, model, revision, kind, language (of the
+        prompts; empty of what was collected elsewhere), status, created, groups, categories, counts
+        of triples, generations, refusals and tokens, and the series that a crawl belongs to.
 
         Examples:
             >>> [run.name for run in study.runs()]

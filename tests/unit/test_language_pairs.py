@@ -161,6 +161,11 @@ def test_the_command_compares_two_languages(study: Study, tmp_path: Path, texts:
     assert "What bilingual believes in de and in en" in text and "love thing9" in text
     assert isinstance(refused.exception, UsageError)
     texts.check(refused.exception)
+    # The list of runs says in which language each is.
+    assert [row["language"] for row in study.runs().records()] == ["de", "en"]
+    first, second = CliRunner().invoke(cli, ["runs", "--store", study.url]).stdout.splitlines()
+    assert " in de  complete" in first
+    assert " in en  complete" not in second and "complete" in second
 
 
 def test_what_cannot_be_compared_says_what_to_do(store: SQLiteStore, texts: Texts) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from kgbias.errors import UsageError
+from kgbias.measure.configure import MeasureCall, options_for_language
 from kgbias.measure.scorers import check_spec, load_scorer
 from kgbias.measure.scorers._multilingual import LANGUAGES
 from tests.conftest import require_modules
@@ -58,3 +59,22 @@ def test_a_language_or_measure_that_was_not_tried_is_refused(texts: Texts) -> No
     with pytest.raises(UsageError, match="no regard scorer 'multilingual'"):
         check_spec("regard", "multilingual")
     assert "en" not in LANGUAGES["toxicity"]  # the offline scorers read English
+
+
+def test_a_language_that_nothing_was_tested_in_is_not_scored_unasked(texts: Texts) -> None:
+    """Attacks in French are scored if that is named, and are then called untested."""
+    remarks = []
+    for language in ("es", "fr", "ca"):
+        chosen, remark = options_for_language(language, {})
+        scored = {measure for measure, spec in chosen["scorers"].items() if spec}
+        assert scored == ({"toxicity", "identity_attack"} if language == "es" else set())
+        assert chosen["axes"] is False
+        remarks.append(remark)
+    for spec in ("multilingual:fr", ["multilingual:fr", "scores:f.csv"], "scores:f.csv"):
+        given: MeasureCall = {"scorers": {"regard": None, "toxicity": spec}}
+        chosen, remark = options_for_language("fr", given)
+        assert chosen == given
+        remarks.append(remark)
+    assert options_for_language("es", {"scorers": {"toxicity": "multilingual:es"}}).remark == ""
+    for remark in remarks:
+        texts.check(remark)

@@ -30,7 +30,8 @@ REGARD = ("negative", "neutral", "positive")
 HATEFUL = ("ar", "de", "es", "hi", "it", "nl", "pl", "pt")
 """Languages with Multilingual HateCheck's labels, which the head for attacks learnt from."""
 BY_TRANSFER = ("fr", "zh")
-"""Languages in which attacks are read although no label of theirs was learnt from or tried on."""
+"""Languages in which attacks are read although no label of theirs was learnt from or tried: only if
+the scorer is named."""
 LANGUAGES = {
     "regard": ("de", "en"),
     "toxicity": (*HATEFUL, *BY_TRANSFER),
