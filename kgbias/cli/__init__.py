@@ -38,6 +38,7 @@ from kgbias.cli.settings import (
 from kgbias.cli.show import end_process, fail, fail_usage, prepare_streams
 from kgbias.errors import KgbiasError, UsageError, nearest
 from kgbias.io.resources import __version__
+from kgbias.io.stopping import note_stop
 from kgbias.io.text import shorten
 from kgbias.io.traces import wait_passively
 
@@ -166,6 +167,7 @@ _OUTPUT_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS)  # of wr
 def _stop_once(*_: object) -> NoReturn:
     """The first Ctrl-C ends the work, which says what is kept; a second one ends the process."""
     signal.signal(signal.SIGINT, _stop_at_once)
+    note_stop()
     raise KeyboardInterrupt
 
 

@@ -7,7 +7,8 @@ by name is left out from then on. What the server says about itself is kept with
 
 Requests run on an event loop in a thread, behind a gate that limits how many are under way. The
 client stays there for as long as the model is open; answers come back in lists, through a queue.
-Ctrl-C hands over what has arrived.
+Ctrl-C hands over what has arrived. While nobody takes answers, as when the store does not answer,
+no more than ten for each of `concurrency` are on their way: more cannot be lost.
 """
 
 import asyncio
@@ -114,6 +115,11 @@ class WorkStream(Generic[T]):
 
     def put(self, item: T) -> None:
         self._items.put(item)
+
+    async def wait_for_room(self, size: int) -> None:
+        """Wait until fewer than `size` items are there to be taken."""
+        while self._items.qsize() >= size:
+            await asyncio.sleep(0.01)
 
     async def run_work(self, work: Callable[["WorkStream[T]"], Coroutine[Any, Any, None]]) -> None:
         try:
@@ -237,6 +243,7 @@ _MIN_ECHO_CHARACTERS = (
 _CALLED_TOOL = "the model called a tool, of which it was offered none, and answered nothing"
 MAX_TEXT_CHARACTERS = 65_536  # characters kept of one answer
 MAX_ATTEMPTS = 6
+_UNTAKEN_PER_REQUEST = 4  # answers that wait to be kept, for each request that is asked at once
 MAX_ALIKE_FAILURES = 8  # first requests that fail for one reason: then the others would too
 # Passing faults, with those of proxies (520 to 530, 598, 599), a capacity that ran out (498), and a
 # model behind it that broke off (424: TGI).
@@ -503,6 +510,8 @@ class ServerModel:
 
         async def work() -> None:
             for index in pending:  # each worker takes the next request that no other has
+                # What a store that does not answer cannot keep is not asked for.
+                await results.wait_for_room(_UNTAKEN_PER_REQUEST * self._concurrency)
                 results.put((index, await self._ask(requests[index])))
 
         async with asyncio.TaskGroup() as group:

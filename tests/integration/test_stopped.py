@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.limited_system import limited_environment
+from tests.silent_bolt import SilentBolt
 from tests.waiting import DEADLINE_SECONDS, wait_until
 
 pytestmark = pytest.mark.integration
@@ -112,6 +113,14 @@ def test_while_a_server_is_silent(tmp_path: Path, silent: Silent) -> None:
     subprocess.run([sys.executable, "-m", "kgbias", "import", "t.csv"], cwd=tmp_path, check=True)
     push = ["push", "--from", "kgbias.db", "--to", f"neo4j://{silent.address}"]
     stopped(tmp_path, push, lambda _: silent.taken)
+
+
+@pytest.mark.slow  # tests/unit/test_neo4j_session.py has it without a process
+@pytest.mark.parametrize("times", [1, 2])
+def test_while_a_database_is_silent(tmp_path: Path, times: int) -> None:
+    pytest.importorskip("neo4j")
+    silent = SilentBolt()
+    stopped(tmp_path, ["runs", "--store", silent.url], lambda _: silent.asked, times)
 
 
 def test_nothing_is_imported_before_ctrl_c_is_caught(tmp_path: Path) -> None:

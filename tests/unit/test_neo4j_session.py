@@ -1,13 +1,19 @@
 """What a user is told when a Neo4j server does not do what is asked, without a server."""
 
+import functools
+import os
+import signal
 from typing import Any
 
 import pytest
 
 from kgbias.errors import StoreError
 from kgbias.graph.neo4j import Neo4jStore
+from kgbias.io import stopping
 from tests.conftest import require_modules
+from tests.silent_bolt import SilentBolt
 from tests.texts import Texts
+from tests.waiting import end_hangs
 
 require_modules("neo4j")
 
@@ -74,3 +80,26 @@ def test_waiting_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     store = opened(monkeypatch, Driver(ServiceUnavailable("gone")))
     with pytest.raises(StoreError, match=r"cannot reach bolt://127\.0\.0\.1:7687: gone"):
         store.read("RETURN 1")
+
+
+def test_ctrl_c_leaves_a_server_that_became_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of the driver, what it does last would wait for an answer: to roll back, to read the rest."""
+    press = functools.partial(os.kill, os.getpid(), signal.SIGINT)
+    with end_hangs():
+        silent = SilentBolt(press)
+        store = Neo4jStore(silent.url, create=False)
+        with pytest.raises(KeyboardInterrupt):
+            store.read("RETURN 1")
+        with pytest.raises(KeyboardInterrupt):
+            list(store.stream("RETURN 1"))
+
+        # A command that is ending finds out once that nothing is answered, and asks no more.
+        silent.when_asked = lambda: None
+        monkeypatch.setattr(stopping, "_is_stopping", True)
+        with pytest.raises(KeyboardInterrupt):
+            store.set_status("r", "stopped")
+        asked = silent.asked
+        with pytest.raises(KeyboardInterrupt):
+            store.set_status("r", "stopped")
+        store.close()
+        assert silent.asked == asked

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import time
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 from functools import cache
@@ -25,7 +26,7 @@ from kgbias.models.server import MAX_ATTEMPTS, MAX_TEXT_CHARACTERS
 from kgbias.models.truncate import Truncation
 from tests.conftest import require_modules
 from tests.fault_server import Fault, FaultServer, Plan
-from tests.waiting import DEADLINE_SECONDS
+from tests.waiting import DEADLINE_SECONDS, wait_until
 
 require_modules("openai")
 
@@ -296,6 +297,17 @@ def test_closing_waits_for_no_answer_and_asks_no_more() -> None:
         stream.close()
         closed.set()
         assert len(server.bodies) <= 2 + 4
+
+
+def test_no_more_is_asked_while_nobody_takes_answers() -> None:
+    with FaultServer(lambda *_: " food.") as server:
+        model = open_model("openai:m", base_url=server.url, concurrency=1, timeout=DEADLINE_SECONDS)
+        stream = model.complete(some(40))
+        taken = len(next(stream))
+        wait_until(lambda: len(server.bodies) >= taken + 4)
+        time.sleep(0.2)  # in which all would be asked
+        assert len(server.bodies) <= taken + 4
+        assert taken + sum(map(len, stream)) == 40
 
 
 json_values = st.recursive(

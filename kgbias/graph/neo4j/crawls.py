@@ -118,18 +118,18 @@ class BackgroundWriter:
 
     def __init__(self, max_writers: int = MAX_WRITERS) -> None:
         self._max_writers = max_writers
-        self._outcomes: deque[SimpleQueue[Exception | None]] = deque()
+        self._outcomes: deque[SimpleQueue[BaseException | None]] = deque()
 
     def start(self, work: Callable[[], None]) -> None:
         """Begin work as soon as there is room. If earlier work raised an error, raise it once all
         begun work has ended."""
         self._wait_until(self._max_writers - 1)
-        outcome: SimpleQueue[Exception | None] = SimpleQueue()
+        outcome: SimpleQueue[BaseException | None] = SimpleQueue()
 
         def run() -> None:
             try:
                 work()
-            except Exception as error:
+            except BaseException as error:  # KeyboardInterrupt from a server that is silent
                 outcome.put(error)
             else:
                 outcome.put(None)

@@ -1,15 +1,17 @@
 """The connection to a Neo4j server, with errors as one-line messages.
 
 When the server goes away, the store says so, waits up to ten minutes, and goes on. A silent server
-is given up after ten seconds, with a reason.
+is given up after ten seconds, with a reason. The driver works in a thread that Ctrl-C leaves
+behind: before it lets an error through, it rolls back, and waits for the answer to that.
 """
 
 import logging
 import os
+import queue
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, NamedTuple, Self
 from urllib.parse import urlsplit
@@ -23,6 +25,7 @@ from kgbias.graph.integrity import check_name_unique
 from kgbias.graph.record import Record, build_record
 from kgbias.graph.types import NameProbe, StatementEdge
 from kgbias.ids import content_id
+from kgbias.io.stopping import is_stopping
 from kgbias.io.text import storable
 from kgbias.io.wording import how
 from kgbias.models.base import ModelInfo
@@ -30,12 +33,14 @@ from kgbias.models.http import is_key_withheld
 
 Row = Mapping[str, Any]
 Statement = tuple[str, Row]  # a query and its parameters
+_Ending = tuple[Any, BaseException | None]  # the result of some work, or its error
 
 BATCH_ROWS = 5_000  # rows of one UNWIND
 _MAX_WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
 _MAX_RETRY_SECONDS = 3.0  # how long the driver retries silently before we say that we are waiting
 _SILENT_WAIT_SECONDS = 10.0  # after which it is said that a server is waited for
 _MAX_ANSWER_SECONDS = 10  # for the first answer of a server
+_LAST_SECONDS = 0.5  # after Ctrl-C, for the server to end what it was asked
 _MIN_SERVER_VERSION = (5, 23)  # the first with CALL (variable) { ... }
 _MIN_VECTOR_INDEX_VERSION = (5, 18)
 
@@ -103,6 +108,7 @@ class Neo4jSession:
 
     query_timeout: float | None = None
     _has_said_slow = False
+    _is_left = False  # silent after Ctrl-C: nothing more is asked while the command ends
 
     def __init__(self, url: str, *, notify: Callable[[str], None] | None = None) -> None:
         try:
@@ -150,7 +156,11 @@ class Neo4jSession:
         self.close()
 
     def close(self) -> None:
-        self._driver.close()
+        if not is_stopping():
+            self._driver.close()
+        elif not self._is_left:
+            with suppress(Exception):
+                run_within(_LAST_SECONDS, self._driver.close)
 
     def content_version(self) -> None:
         """None: a server has no text that changes with every write."""
@@ -212,10 +222,11 @@ class Neo4jSession:
     def attempt(self, query: str, **parameters: Any) -> list[Row]:
         """The rows of a query that writes. A server that is away is not waited for: StoreError."""
         try:
-            with self._session(read_only=False) as session:
-                rows: list[Row] = session.execute_write(
+            rows: list[Row] = self._run_in_thread(
+                lambda session: session.execute_write(
                     lambda tx: [dict(record) for record in tx.run(query, parameters)]
                 )
+            )
         except (self._neo4j.exceptions.Neo4jError, self._neo4j.exceptions.DriverError) as error:
             raise self._explain_error(error) from error
         return rows
@@ -343,38 +354,84 @@ class Neo4jSession:
         wait = _ServerWait(self)
         while True:
             try:
-                with self._say_if_slow(), self._session(read_only) as session:
-                    result = work(session)
+                result = self._run_in_thread(work, read_only=read_only)
                 wait.note_answer()
                 return result
             except Exception as error:
-                _raise_interruption(error)
                 wait.wait_after(error)
 
-    @contextmanager
-    def _say_if_slow(self) -> Iterator[None]:
-        """Say once that a server is waited for: of one that has become silent, the driver hears
-        nothing for minutes."""
-        notice = f"{self.url} is not done after {_SILENT_WAIT_SECONDS:.0f} s: waiting for it"
+    def _run_in_thread(self, work: Callable[[Any], Any], *, read_only: bool = False) -> Any:
+        """Do the work in a session, in a thread that Ctrl-C leaves behind if the server does not
+        end the work soon. That it takes long is said once."""
+        # Not queue.Queue: Ctrl-C at the wrong moment leaves its lock broken.
+        endings: queue.SimpleQueue[_Ending] = queue.SimpleQueue()
 
-        def say() -> None:
-            if not self._has_said_slow:
-                self._has_said_slow = True
-                self._notify(notice)
+        def run_work() -> None:
+            try:
+                with self._session(read_only) as session:
+                    result = work(session)
+                endings.put((result, None))
+            except BaseException as error:
+                endings.put((None, error))
 
-        timer = threading.Timer(_SILENT_WAIT_SECONDS, say)
-        timer.daemon = True
-        timer.start()
+        if self._is_left:
+            raise KeyboardInterrupt
+        threading.Thread(target=run_work, daemon=True).start()
         try:
-            yield
-        finally:
-            timer.cancel()
+            result, error = self._await_ending(endings)
+        except KeyboardInterrupt:
+            with suppress(queue.Empty):
+                endings.get(timeout=_LAST_SECONDS)
+                raise
+            if is_stopping():
+                self._leave_if_silent()
+            raise
+        if error is not None:
+            raise error
+        return result
+
+    def _await_ending(self, endings: "queue.SimpleQueue[_Ending]") -> _Ending:
+        """How the work ended."""
+        if is_stopping():
+            with suppress(queue.Empty):
+                return endings.get(timeout=_LAST_SECONDS)
+            self._leave_if_silent()
+        with suppress(queue.Empty):
+            return endings.get(timeout=_SILENT_WAIT_SECONDS)
+        if not self._has_said_slow:
+            self._has_said_slow = True
+            self._notify(
+                f"{self.url} is not done after {_SILENT_WAIT_SECONDS:.0f} s: waiting for it"
+            )
+        return endings.get()
+
+    def _leave_if_silent(self) -> None:
+        """Raise KeyboardInterrupt, now and whenever more is asked, unless the server answers."""
+        if not self._is_left:
+            try:
+                run_within(2 * _LAST_SECONDS, self._driver.verify_connectivity)
+                return
+            except Exception:
+                self._is_left = True
+        raise KeyboardInterrupt
 
     @contextmanager
     def _session(self, read_only: bool) -> Iterator[Any]:
         mode = self._neo4j.READ_ACCESS if read_only else self._neo4j.WRITE_ACCESS
-        with self._driver.session(database=self._database, default_access_mode=mode) as session:
+        session = self._driver.session(database=self._database, default_access_mode=mode)
+        is_interrupted = False
+        try:
             yield session
+        except KeyboardInterrupt:
+            is_interrupted = True
+            raise
+        finally:
+            if is_interrupted or is_stopping():
+                # To close it is to wait for the rest of what was asked.
+                with suppress(Exception):
+                    run_within(_LAST_SECONDS, session.close)
+            else:
+                session.close()
 
     def _refuse_old_server(self) -> None:
         version = self._driver.get_server_info().agent.removeprefix("Neo4j/")
@@ -419,15 +476,6 @@ class Neo4jSession:
         return StoreError(f"{self.url}: {_first_line(error)}")
 
 
-def _raise_interruption(error: BaseException | None) -> None:
-    """Raise the Ctrl-C in the handling of which this error came about, if there is one: the driver
-    cannot close in order a connection whose answer was being read."""
-    while error is not None:
-        if isinstance(error, KeyboardInterrupt):
-            raise error
-        error = error.__context__
-
-
 class _ServerWait:
     """The wait of one piece of work for a server that went away."""
 
@@ -448,6 +496,9 @@ class _ServerWait:
             | driver_errors.TransientError,
         ):
             raise session._explain_error(error) from error
+        if is_stopping():
+            session._is_left = True
+            raise KeyboardInterrupt from error
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + _MAX_WAIT_SECONDS
