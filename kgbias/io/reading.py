@@ -12,10 +12,13 @@ import codecs
 import gzip
 import io
 import json
+import os
+import queue
+import threading
 import tomllib
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -26,6 +29,7 @@ _MAX_INTEGER_BITS = 4096  # of a whole number; Python itself writes at most 4,30
 _MAX_TRIED_BRACKETS = 20  # brackets that may begin an object in a text
 MAX_FILE_BYTES = 1 << 30  # bytes of a file that is read whole
 _PART = 1 << 20  # bytes at once
+_MAX_WRITER_SECONDS = 10.0  # for somebody to write to a pipe
 
 
 def read_error(path: Path, error: OSError) -> DataError:
@@ -40,7 +44,7 @@ def read_error(path: Path, error: OSError) -> DataError:
 def read_bytes(path: Path) -> bytes:
     """The content of a file of at most a gigabyte."""
     try:
-        with path.open("rb") as file:
+        with open_bytes(path) as file:
             data = _read_parts(file)
     except OSError as error:
         raise read_error(path, error) from error
@@ -49,6 +53,34 @@ def read_bytes(path: Path) -> bytes:
     if len(data) > MAX_FILE_BYTES:
         raise DataError(f"{path} is larger than {MAX_FILE_BYTES >> 30} GB")
     return data
+
+
+def open_bytes(path: Path) -> IO[bytes]:
+    """A file, open to be read. Raises DataError for a pipe that nobody opens to write to it within
+    ten seconds, which the system would wait for without a word."""
+    if not path.is_fifo():
+        return path.open("rb")
+    opened: queue.SimpleQueue[IO[bytes] | OSError] = queue.SimpleQueue()
+
+    def wait_for_writer() -> None:
+        try:
+            opened.put(path.open("rb"))
+        except OSError as error:
+            opened.put(error)
+
+    threading.Thread(target=wait_for_writer, daemon=True).start()
+    try:
+        file = opened.get(timeout=_MAX_WRITER_SECONDS)
+    except queue.Empty:
+        # Lets the thread end.
+        with suppress(OSError):
+            os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+        raise DataError(
+            f"{path} is a pipe, and nobody wrote to it within {_MAX_WRITER_SECONDS:.0f} s"
+        ) from None
+    if isinstance(file, OSError):
+        raise file
+    return file
 
 
 def _read_parts(file: IO[bytes] | gzip.GzipFile) -> bytes:

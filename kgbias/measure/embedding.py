@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 Vectors = NDArray[np.float64]
 _MAX_BATCH_TOKENS = 1024
 _MAX_KEPT_TEXTS = 20_000  # texts whose vectors are kept, 60 MB
+_MARKS = ".,;:!?…()[]\"'“”‘’«»"
 _MAX_CHARACTERS = 400  # characters given to other encoders, far below their token limits
 
 
@@ -108,7 +109,8 @@ class MiniLM:
 
 
 class WordMeans:
-    """The mean of static word vectors; words that are not in the table are left out."""
+    """The mean of static word vectors; words that are not in the table are left out. A word is
+    looked for as it stands, then without the marks around it."""
 
     def __init__(self, path: Path) -> None:
         from kgbias.models.vectors import load_vectors as read
@@ -118,11 +120,13 @@ class WordMeans:
 
     def embed(self, texts: Sequence[str]) -> Vectors:
         words = [text.split() for text in texts]
-        lookup = self._table.find(sorted({word for row in words for word in row}))
+        forms = {word: word.strip(_MARKS) for row in words for word in row}
+        lookup = self._table.find(sorted({*forms, *forms.values()} - {""}))
         place = {word: n for n, word in enumerate(lookup.forms)}
         rows = np.zeros((len(texts), lookup.vectors.shape[1]))
         for row, text_words in zip(rows, words, strict=True):
-            word_rows = [place[word] for word in text_words if word in place]
+            found = [word if word in place else forms[word] for word in text_words]
+            word_rows = [place[word] for word in found if word in place]
             if word_rows:
                 row[:] = lookup.vectors[word_rows].mean(axis=0)
         return normalise_rows(rows)

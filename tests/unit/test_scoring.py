@@ -121,6 +121,16 @@ def test_vectors_without_an_axis_are_refused_before_others_read(
         load_vectors(f"vectors:{path}").embed(["love kind"])
 
 
+def test_word_vectors_place_what_ends_in_a_full_stop(tmp_path: Path) -> None:
+    """The seed words stand in sentences, and so do statements."""
+    pytest.importorskip("gensim")
+    rows = "4 2\nwarm 1 0\ncold -1 0\nclever 0 1\nstupid 0 -1\n"
+    (path := tmp_path / "v.txt").write_text(rows)
+    scorer = AxisScorer("warmth", f"vectors:{path}")
+    warm, cold = scorer.score(["They are warm.", "They are cold!"])
+    assert warm.value > 0 > cold.value
+
+
 def test_topics_that_cannot_be_found_are_refused_before_anything_is_scored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

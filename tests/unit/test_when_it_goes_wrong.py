@@ -28,6 +28,8 @@ from kgbias.cli import show
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, ModelError, StoreError, UsageError
 from kgbias.graph.sqlite.connection import translate_errors
+from kgbias.ingest.statement_file import as_readable_file
+from kgbias.io import reading
 from kgbias.io.files import write_text
 from kgbias.io.text import is_plain, printable
 from kgbias.models import open_model
@@ -517,6 +519,24 @@ def test_a_server_that_says_nothing_is_not_waited_for(
         port = silent.getsockname()[1]
         with texts.raises(StoreError):
             open_store(f"neo4j://127.0.0.1:{port}")
+
+
+def test_a_pipe_that_nobody_writes_to_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pipe = tmp_path / "p.csv"
+    os.mkfifo(pipe)
+    writing = threading.Thread(target=pipe.write_text, args=("a,b\n",), daemon=True)
+    writing.start()
+    assert reading.read_bytes(pipe) == b"a,b\n"
+    monkeypatch.setattr(reading, "_MAX_WRITER_SECONDS", 0.05)
+    with pytest.raises(DataError, match="is a pipe, and nobody wrote to it"):
+        reading.read_bytes(pipe)
+    with (
+        pytest.raises(DataError, match="is a pipe, and nobody wrote to it"),
+        as_readable_file(pipe),
+    ):
+        pass
 
 
 def test_a_key_that_goes_unencrypted_to_a_public_server_is_remarked_once(
