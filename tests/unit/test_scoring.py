@@ -112,13 +112,13 @@ def test_vectors_without_an_axis_are_refused_before_others_read(
 ) -> None:
     """Every statement would lie at 0; and at no number, were one of its words none."""
     pytest.importorskip("gensim")
-    (path := tmp_path / "v.txt").write_text("2 2\nlove 1 0\nkind nan 1\n")
+    (path := tmp_path / "v.txt").write_text("2 2\nlove 1 0\ntea nan 1\n")
     others = RuleScorer("regard")
     with texts.raises(DataError):
         measure_run(StoredRun(store, run), [others, AxisScorer("warmth", f"vectors:{path}")])
     assert not others.read
     with pytest.raises(DataError, match="no number, or infinite"):
-        load_vectors(f"vectors:{path}").embed(["love kind"])
+        load_vectors(f"vectors:{path}").embed(["love tea"])
 
 
 def test_word_vectors_place_what_ends_in_a_full_stop(tmp_path: Path) -> None:
