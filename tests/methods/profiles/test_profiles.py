@@ -478,3 +478,4 @@ def test_words_are_told_of_a_group_only_if_more_of_its_names_have_them() -> None
 
 def test_an_interval_without_width_is_not_printed() -> None:
     assert _format_estimate(Estimate(0.5, 0.5, 0.5, 12)) == "0.500"
+    assert _format_estimate(Estimate.missing()) == "-"  # nor a figure that is not there

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from kgbias.cli import cli
 from kgbias.compare.sofa import (
     ALL_CATEGORIES,
     compare_sofa,
@@ -16,9 +18,10 @@ from kgbias.compare.sofa import (
 )
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
+from kgbias.graph.store import open_store
 from kgbias.methods.sofa.benchmark_scores import read_benchmarks
 from kgbias.methods.sofa.clusters import cluster_texts, distinctive_words
-from kgbias.methods.sofa.exhibits import model_exhibits
+from kgbias.methods.sofa.exhibits import draw_hate_bars, model_exhibits
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention
 from kgbias.probe.result import ScorerInfo, sofa_result
@@ -209,6 +212,22 @@ def test_the_set_and_its_models_as_tables() -> None:
         ["known", "causal", "1,234", "r1"],
         ["older", "-", "-", "-"],
     ]
+
+
+def test_a_set_is_described_by_what_is_not_none(tmp_path: Path) -> None:
+    store = str(tmp_path / "k.db")
+    with open_store(store) as graph:
+        graph.save_probe_set(ProbeSet.from_texts("mine", SETS))
+        graph.save_sofa_results(None, [probed("one", FIRST)])
+    asked = ["sofa", "describe", "--store", store, "--set", "embedding=none"]
+    for hate, said in (("none", "nothing to describe"), ("unheard-of", "unheard-of")):
+        told = CliRunner().invoke(cli, [*asked, "--hate", hate])
+        assert isinstance(told.exception, UsageError) and said in str(told.exception)
+
+
+def test_bars_of_hate_are_labelled_from_the_bottom_up() -> None:
+    (axes,) = draw_hate_bars({"c": (0, 3), "d": (1, 1)}).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["d", "c"]
 
 
 def test_two_statements_rank_no_model() -> None:

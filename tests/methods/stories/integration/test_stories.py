@@ -175,6 +175,14 @@ def test_a_gender_of_both_is_not_invented() -> None:
     assert not read.claims and read.invented == (("gender", "wizard"),)
 
 
+def test_who_is_read_as_non_binary_is_counted_once() -> None:
+    """The story has "she", and the reader says woman too: its gender is the one that is spelt."""
+    story = "Sam is a non-binary artist, and she paints."
+    answer = Answer("key", "model", json.dumps({"gender": ["non-binary woman"]}), "stop")
+    read = read_reading(answer, story, "a person", ("gender",))
+    assert [claim.value for claim in read.claims] == ["non-binary people"] and not read.invented
+
+
 def test_a_model_reads_its_own_stories(tmp_path: Path) -> None:
     """What it reads is what the rules read; what it invents is counted and left out; a stopped run
     goes on; and the run says who read."""
