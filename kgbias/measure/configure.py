@@ -181,44 +181,40 @@ class LanguageOptions(NamedTuple):
 
 
 def options_for_language(language: str, given: MeasureCall) -> LanguageOptions:
-    """The options for a run in a language, and a line that says what was chosen. If no scorer is
-    named and the language is another than English, those that were tested in it take the place of
-    the offline ones, and the rest is left out. What scores it untested has to be named."""
+    """The options for a run in a language, and a line that says what was chosen. In another
+    language than English, measures of which no scorer is named are scored by what was tested in it,
+    and left out without that. What scores a language untested has to be named."""
     from kgbias.measure.scorers import ENGLISH
     from kgbias.measure.scorers._multilingual import BY_TRANSFER, LANGUAGES, SPEC
 
     if language == ENGLISH:
         return LanguageOptions(given, "")
-    spec = f"{SPEC}:{language}"
-    if named := given.get("scorers"):
-        untested = [measure for measure, specs in named.items() if _is_among(spec, specs)]
-        if language not in BY_TRANSFER or not untested:
-            return LanguageOptions(given, "")
-        return LanguageOptions(
-            given,
-            f"{spec} is untested: no labels in the language {language!r} were at hand",
-        )
+    spec, named = f"{SPEC}:{language}", given.get("scorers") or {}
     able = [measure for measure, languages in LANGUAGES.items() if language in languages]
-    tested = [] if language in BY_TRANSFER else able
     scorers: dict[str, Any] = {
         measure.name: None for measure in MEASURES.own_entries.values() if not measure.in_vectors
     }
-    scorers.update(dict.fromkeys(tested, spec))
-    left_out = [name for name, scorer in scorers.items() if scorer is None]
-    chosen: MeasureCall = {**given, "scorers": scorers, "axes": given.get("axes", False)}
-    line = f"the run is in the language {language!r}: "
-    if tested:
-        line += f"{spec} scores {', '.join(tested)}; left out: {', '.join(left_out)}"
-    elif able:
-        line += (
-            f"no scorer was tested in it, so nothing is scored; {spec} scores {', '.join(able)} "
-            "untested, if you name it"
-        )
-    else:
-        line += (
-            "no scorer reads it, so nothing is scored; name one that does, such as a language "
-            "model (llm:SPEC)"
-        )
+    if language not in BY_TRANSFER:
+        scorers.update(dict.fromkeys(able, spec))
+    scored = [name for name, scorer in scorers.items() if scorer and name not in named]
+    left_out = [name for name, scorer in scorers.items() if not scorer and name not in named]
+    parts = []
+    if scored:
+        parts.append(f"{spec} scores {', '.join(scored)}")
+    elif not named:
+        parts.append("no scorer was tested in it, so nothing is scored")
+        other = f"{spec} scores {', '.join(able)} untested" if able else "llm:SPEC may judge it"
+        parts.append(f"{other}, if you name it")
+    if left_out and (scored or named):
+        parts.append(f"left out: {', '.join(left_out)}")
+    if language in BY_TRANSFER and any(_is_among(spec, specs) for specs in named.values()):
+        parts.append(f"{spec} is untested: no labels in this language were at hand")
+    line = f"the run is in the language {language!r}: {'; '.join(parts)}" if parts else ""
+    chosen: MeasureCall = {
+        **given,
+        "scorers": {**scorers, **named},
+        "axes": given.get("axes", False),
+    }
     return LanguageOptions(chosen, line)
 
 

@@ -127,9 +127,9 @@ class RunMeasuring(RunPart):
         its group; the store keeps these vectors, by which statements are found by what they mean.
 
         Scores by the same version of the same scorer are reused, so this may be stopped and
-        repeated. A run in another language is scored by `multilingual:LANGUAGE` where that was
-        tested, and else by nothing, unless you name scorers. Scorers that read only English, and
-        topics, refuse a run in another language.
+        repeated. In a run in another language, measures that you name no scorer of are scored by
+        `multilingual:LANGUAGE` where that was tested, and else left out. Scorers that read only
+        English, and topics, refuse such a run.
 
         Frame columns: as of `groups`; of a dry run those of `kgbias.measure.price.ScoringPrice`.
 
@@ -214,7 +214,8 @@ class RunMeasuring(RunPart):
         from kgbias.measure.scorers import run_language
 
         if preset is None:
-            options, _ = options_for_language(run_language(self.stored), options)
+            options, in_language = options_for_language(run_language(self.stored), options)
+            self._context.remark(in_language)
         config, selection, _ = configure_measurement(preset, **options)
         scorings = price_measurement(self.stored, config.scorer_specs)
         if config.topics:

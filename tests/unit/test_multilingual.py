@@ -70,11 +70,22 @@ def test_a_language_that_nothing_was_tested_in_is_not_scored_unasked(texts: Text
         assert scored == ({"toxicity", "identity_attack"} if language == "es" else set())
         assert chosen["axes"] is False
         remarks.append(remark)
-    for spec in ("multilingual:fr", ["multilingual:fr", "scores:f.csv"], "scores:f.csv"):
-        given: MeasureCall = {"scorers": {"regard": None, "toxicity": spec}}
-        chosen, remark = options_for_language("fr", given)
-        assert chosen == given
+    # Who names a scorer of one measure need not leave out the others.
+    for language, spec in (
+        ("fr", "multilingual:fr"),
+        ("fr", ["multilingual:fr", "scores:f.csv"]),
+        ("fr", "scores:f.csv"),
+        ("de", "scores:f.csv"),
+    ):
+        given: MeasureCall = {"scorers": {"toxicity": spec}}
+        chosen, remark = options_for_language(language, given)
+        assert chosen["scorers"]["toxicity"] == spec
+        assert chosen["scorers"]["regard"] == ("multilingual:de" if language == "de" else None)
         remarks.append(remark)
-    assert options_for_language("es", {"scorers": {"toxicity": "multilingual:es"}}).remark == ""
+    everything = dict.fromkeys(("regard", "toxicity", "identity_attack", "acceptability"), "none")
+    assert options_for_language("es", {"scorers": everything, "axes": True}) == (
+        {"scorers": everything, "axes": True},
+        "",
+    )
     for remark in remarks:
         texts.check(remark)
