@@ -14,7 +14,8 @@ believed-agreement, groups, stereotype-content, mean-..., group-tests, probes, c
 agreement, in-stories, scorers, variance | beyond the paper |
 
 An exhibit is a figure with its table, in files and in the report. To add one, write a builder here,
-and name its key in `kgbias.report.page`. Methods add theirs by `kgbias.report.parts`.
+named in `_ARM_BUILDERS`, and name its key in a section of `SECTIONS`. Methods add theirs by
+`kgbias.report.parts`.
 """
 
 import math
@@ -76,7 +77,7 @@ from kgbias.report.figures import (
     draw_toxicity_boxes,
     topic_title,
 )
-from kgbias.report.parts import report_parts
+from kgbias.report.parts import SectionOfExhibits, report_parts
 from kgbias.report.refusals import refusal_exhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.said_more import said_more_exhibits
@@ -1026,3 +1027,96 @@ _GROUP_COMPARISONS = (
     echo_exhibits,
 )
 """The builders of exhibits that compare groups with each other."""
+
+SECTIONS = (
+    SectionOfExhibits(
+        "beliefs",
+        "What it believes",
+        "Statements that the model's probabilities tie to a group: likelier after the group's "
+        "names, taken together, than after those of the other groups, with any one of the names "
+        "left out too. What the same test finds with made-up names is the floor.",
+        ("belief", "believed-", "said-believed"),
+    ),
+    SectionOfExhibits(
+        "figures",
+        "Regard and toxicity",
+        "Each bar is a group, with its 95% interval; select one for its statements. Many prompts "
+        "give the predicate (such as hate), so the first figures cover statements whose predicate "
+        "the model chose. How far a group is from 0 is as much the prompts' doing as the model's: "
+        "compare groups with each other, by the tests below. If prompts have several wordings, the "
+        "interval of a mean allows for other wordings, and is wide where these few disagree.",
+        ("chosen-", "corrected", "forms", "regard", "toxicity", "polarity", "groups"),
+    ),
+    SectionOfExhibits(
+        "topics",
+        "Topics",
+        "Topics are found in predicates and objects alone (BERTopic). Relative entropy says how "
+        "far a group's topics are from those of the average group of its category: 0 is like the "
+        "average. Intervals take the topics as given.",
+        ("topics", "entropy", "topic-"),
+    ),
+    SectionOfExhibits(
+        "stereotype-content",
+        "Warmth and competence",
+        "Where each group's statements lie on the two axes of the Stereotype Content Model, "
+        "according to sentence embeddings: -1 and 1 are the means of the seed words at both ends.",
+        ("stereotype-content",),
+    ),
+    SectionOfExhibits(
+        "augmentations",
+        "Augmentations",
+        "What the same crawl yields when the prompts invite offensive statements (Salinas et al. "
+        "2023, section 6.1). Each arm is counted separately.",
+        ("arms",),
+    ),
+    SectionOfExhibits(
+        "measures",
+        "Other measures",
+        "The mean of each further measure over the statements about a group, each counted as "
+        "often as it was said.",
+        ("mean-",),
+    ),
+    SectionOfExhibits(
+        "scorers",
+        "Do the scorers agree?",
+        "Where several scorers of one measure judged the statements: how far their judgements "
+        "agree, and which groups rank differently by their bare means, which is not tested. A "
+        "finding that rests on one scorer is that scorer's.",
+        ("scorers",),
+    ),
+    SectionOfExhibits(
+        "tests",
+        "Differences between groups",
+        "All groups of a category are tested together first (p of all), then each against all "
+        "others. A difference is shown where both p are at most 0.05 and its interval leaves out "
+        "0; a figure by itself shows no difference. What is said more, and refusals, have tests of "
+        "their own, below their tables.",
+        ("group-tests", "said-more", "refusals", "echoed"),
+    ),
+    SectionOfExhibits(
+        "variance",
+        "How much depends on the wording?",
+        "Where the variance of each measure lies. A shift that a wording gives to all groups "
+        "changes no comparison of groups; what it adds to one group beyond that does.",
+        ("variance",),
+    ),
+    SectionOfExhibits(
+        "probes",
+        "Said, and probable?",
+        "Before how many statements each group has the lowest perplexity of its category, and "
+        "where a group ranks among the others before what was said about it. Each group is probed "
+        "by one name, so the effects of the name and of the group cannot be told apart here, and "
+        "no single statement is tested. Beliefs take several names.",
+        ("probes",),
+    ),
+    SectionOfExhibits(
+        "in-stories",
+        "Said when asked, told in stories",
+        "What the crawl said of a group that the same model's stories about this group also say "
+        "of their character. These are two kinds of evidence and are not counted together. Whether "
+        "stories say something of one group more often than of others is tested by kgbias stories "
+        "links.",
+        ("in-stories",),
+    ),
+)
+"""The sections of a run's report that show exhibits, in order."""

@@ -50,7 +50,7 @@ from kgbias.report.findings import (
     unit_sentence,
 )
 from kgbias.report.multi_run_data import MultiRunData
-from kgbias.report.parts import place_sections, report_parts
+from kgbias.report.parts import SectionOfExhibits, place_sections, report_parts
 from kgbias.report.side_by_side import (
     PAGE_INCHES,
     draw_panels,
@@ -605,56 +605,66 @@ def _shared_remark(data: MultiRunData) -> tuple[str, ...]:
     )
 
 
-# anchor -> title, introduction, and the exhibits that belong there; none: those of each measure
-_SECTIONS = {
-    "beside": (
+_SECTIONS = (
+    SectionOfExhibits(
+        "beside",
         "What each run says",
         "The same groups in the same order, on the same scale. How far a mean is from 0 is as much "
         "the prompts' doing as the model's: compare runs with each other, by the tests below.",
         (),
     ),
-    "ranks": (
+    SectionOfExhibits(
+        "ranks",
         "The groups in order",
         "A line for each group through its place by mean regard in each run; vertical lines span "
         "95% of resamples. Places are not tested: groups with nearly equal means swap them by "
         "chance.",
         ("ranks",),
     ),
-    "probable": (
+    SectionOfExhibits(
+        "probable",
         "What they find probable",
         "Before how many statements each group has the lowest perplexity of its category, by one "
         "name each. Statements that two models were both asked about are compared in pairs.",
         ("probable",),
     ),
-    "beliefs": (
+    SectionOfExhibits(
+        "beliefs",
         "What they believe",
         "Statements that all the models were asked about, after the same names of the same groups: "
         "those that any of them believes, and how far their lifts agree.",
         ("believed-",),
     ),
-    "graph": (
+    SectionOfExhibits(
+        "graph",
         "The graph of a group",
         "What one run alone says about a group, what both say, and what the other alone says; of "
         "more than two runs, the first two. A model may well make a statement that its run lacks.",
         ("graph-",),
     ),
-    "topics": (
+    SectionOfExhibits(
+        "topics",
         "Topics",
         "What each run's statements are about, by topics that were found in each run by itself.",
         ("topics",),
     ),
-    "overlap": (
+    SectionOfExhibits(
+        "overlap",
         "How much they share",
         "Shares of the distinct statements about groups that at least two runs have.",
         ("overlap",),
     ),
-    "differences": (
+    SectionOfExhibits(
+        "differences",
         "Where they differ",
         "Every two runs in each group, as one family: each p-value is corrected over all of them.",
         ("differences-",),
     ),
-    "statements": ("Statements", "How often each run made each statement.", ("statements",)),
-}
+    SectionOfExhibits(
+        "statements", "Statements", "How often each run made each statement.", ("statements",)
+    ),
+)
+"""The sections of the page, in order; one that names no kinds shows those of each measure."""
 
 
 _OPEN_SECTIONS = ("beside", "differences", "beliefs", "probable", "graph")
@@ -697,24 +707,23 @@ def render_multi_run(data: MultiRunData, explorer: str = "") -> str:
     exhibit_list = list(multi_run_exhibits(data))
     measures = tuple(MeasureLabels.of(measure).key for measure in data.measures)
     sections = []
-    placed = place_sections(_SECTIONS, (part.sections_of_runs for part in report_parts()))
-    for anchor, (title, about, kinds) in placed.items():
+    for section in place_sections(_SECTIONS, (part.sections_of_runs for part in report_parts())):
+        kinds = section.kinds or measures
         groups = []
         for category in (*data.categories, ""):
             section_exhibits = [
                 e
                 for e in exhibit_list
-                if e.category == category and e.key.partition("-")[2].startswith(kinds or measures)
+                if e.category == category and e.key.partition("-")[2].startswith(kinds)
             ]
             if section_exhibits:
                 tables = [e.table for e in section_exhibits if e.in_tables]
                 heading = cards.heading_of(category, data.categories)
                 groups.append(cards.build_group(heading, section_exhibits, tables, linked=False))
         if groups:
-            in_sight = anchor in _OPEN_SECTIONS
-            sections.append(
-                (anchor, title, about, cards.render_groups(groups, folded=in_sight), in_sight)
-            )
+            in_sight = section.anchor in _OPEN_SECTIONS
+            shown = cards.render_groups(groups, folded=in_sight)
+            sections.append((section.anchor, section.title, section.about, shown, in_sight))
     script = pages.join_scripts(
         *pages.shared_scripts("draw"), read_source("copy.js"), read_source("folds.js")
     )

@@ -44,96 +44,14 @@ from kgbias.measures import Measure, column_measures, order_measures, scored_mea
 from kgbias.report import cards
 from kgbias.report.cards import copy_texts
 from kgbias.report.evidence import evidence_data, evidence_section
-from kgbias.report.exhibits import run_exhibits
+from kgbias.report.exhibits import SECTIONS, run_exhibits
 from kgbias.report.findings import MIN_STATEMENTS, build_screen, render_screen
-from kgbias.report.parts import SectionTexts, place_sections, report_parts
+from kgbias.report.parts import place_sections, report_parts
 from kgbias.report.run_data import RunData
 from kgbias.report.style import Section, read_source
 from kgbias.report.tables import Exhibit
 
 MAX_TOPICS = 4  # per category, those in which groups differ most; `kgbias figures` has all
-
-# anchor -> title, introduction, and the exhibits that belong there
-_SECTIONS = {
-    "beliefs": (
-        "What it believes",
-        "Statements that the model's probabilities tie to a group: likelier after the group's "
-        "names, taken together, than after those of the other groups, with any one of the names "
-        "left out too. What the same test finds with made-up names is the floor.",
-        ("belief", "believed-", "said-believed"),
-    ),
-    "figures": (
-        "Regard and toxicity",
-        "Each bar is a group, with its 95% interval; select one for its statements. Many prompts "
-        "give the predicate (such as hate), so the first figures cover statements whose predicate "
-        "the model chose. How far a group is from 0 is as much the prompts' doing as the model's: "
-        "compare groups with each other, by the tests below. If prompts have several wordings, the "
-        "interval of a mean allows for other wordings, and is wide where these few disagree.",
-        ("chosen-", "corrected", "forms", "regard", "toxicity", "polarity", "groups"),
-    ),
-    "topics": (
-        "Topics",
-        "Topics are found in predicates and objects alone (BERTopic). Relative entropy says how "
-        "far a group's topics are from those of the average group of its category: 0 is like the "
-        "average. Intervals take the topics as given.",
-        ("topics", "entropy", "topic-"),
-    ),
-    "stereotype-content": (
-        "Warmth and competence",
-        "Where each group's statements lie on the two axes of the Stereotype Content Model, "
-        "according to sentence embeddings: -1 and 1 are the means of the seed words at both ends.",
-        ("stereotype-content",),
-    ),
-    "augmentations": (
-        "Augmentations",
-        "What the same crawl yields when the prompts invite offensive statements (Salinas et al. "
-        "2023, section 6.1). Each arm is counted separately.",
-        ("arms",),
-    ),
-    "measures": (
-        "Other measures",
-        "The mean of each further measure over the statements about a group, each counted as "
-        "often as it was said.",
-        ("mean-",),
-    ),
-    "scorers": (
-        "Do the scorers agree?",
-        "Where several scorers of one measure judged the statements: how far their judgements "
-        "agree, and which groups rank differently by their bare means, which is not tested. A "
-        "finding that rests on one scorer is that scorer's.",
-        ("scorers",),
-    ),
-    "tests": (
-        "Differences between groups",
-        "All groups of a category are tested together first (p of all), then each against all "
-        "others. A difference is shown where both p are at most 0.05 and its interval leaves out "
-        "0; a figure by itself shows no difference. What is said more, and refusals, have tests of "
-        "their own, below their tables.",
-        ("group-tests", "said-more", "refusals", "echoed"),
-    ),
-    "variance": (
-        "How much depends on the wording?",
-        "Where the variance of each measure lies. A shift that a wording gives to all groups "
-        "changes no comparison of groups; what it adds to one group beyond that does.",
-        ("variance",),
-    ),
-    "probes": (
-        "Said, and probable?",
-        "Before how many statements each group has the lowest perplexity of its category, and "
-        "where a group ranks among the others before what was said about it. Each group is probed "
-        "by one name, so the effects of the name and of the group cannot be told apart here, and "
-        "no single statement is tested. Beliefs take several names.",
-        ("probes",),
-    ),
-    "in-stories": (
-        "Said when asked, told in stories",
-        "What the crawl said of a group that the same model's stories about this group also say "
-        "of their character. These are two kinds of evidence and are not counted together. Whether "
-        "stories say something of one group more often than of others is tested by kgbias stories "
-        "links.",
-        ("in-stories",),
-    ),
-}
 
 _OPEN_SECTIONS = ("beliefs", "figures", "topics", "tests")
 """The sections whose first figures are in sight; the others are one line until they are opened.
@@ -149,21 +67,17 @@ def standard_sections(
     if run_exhibits_found is None:
         run_exhibits_found = list(run_exhibits(data))
     sections = []
-    for anchor, (title, about, kinds) in _all_sections().items():
-        groups = list(_section_groups(data, run_exhibits_found, kinds))
+    parts = report_parts()
+    for section in place_sections(SECTIONS, (part.sections for part in parts)):
+        groups = list(_section_groups(data, run_exhibits_found, section.kinds))
         if not groups:
             continue
-        shown = cards.render_groups(groups, folded=anchor in _OPEN_SECTIONS)
-        body = Markup("<p>{}</p>{}").format(about, shown)
-        heading = _beliefs_title(data) if anchor == "beliefs" else title
-        sections.append(Section(heading, body, anchor))
-    made = [part.make_section(data) for part in report_parts() if part.make_section]
+        shown = cards.render_groups(groups, folded=section.anchor in _OPEN_SECTIONS)
+        body = Markup("<p>{}</p>{}").format(section.about, shown)
+        heading = _beliefs_title(data) if section.anchor == "beliefs" else section.title
+        sections.append(Section(heading, body, section.anchor))
+    made = [part.make_section(data) for part in parts if part.make_section]
     return [*sections, *(section for section in made if section is not None)]
-
-
-def _all_sections() -> dict[str, SectionTexts]:
-    """The sections that show exhibits, those of methods where they say."""
-    return place_sections(_SECTIONS, (part.sections for part in report_parts()))
 
 
 def _beliefs_title(data: RunData) -> str:

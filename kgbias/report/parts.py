@@ -3,7 +3,7 @@
 A method or another package adds a part by an entry point of the group "kgbias.exhibits".
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,10 +17,6 @@ if TYPE_CHECKING:
     from kgbias.report.multi_run_data import MultiRunData
 
 
-SectionTexts = tuple[str, str, tuple[str, ...]]
-"""The title of a section, what it shows, and the kinds of its exhibits."""
-
-
 @dataclass(frozen=True, slots=True)
 class SectionOfExhibits:
     """A section of the report that shows exhibits.
@@ -30,7 +26,8 @@ class SectionOfExhibits:
         title: its heading.
         about: what it shows and how to read it, as text.
         kinds: how the keys of its exhibits begin, after the number of their category.
-        after: the anchor of the section that it follows; at the end if there is none of that name.
+        after: for one that a method adds, the anchor of the section that it follows; at the end if
+            there is none of that name.
     """
 
     anchor: str
@@ -72,15 +69,15 @@ REPORT_PARTS: PluginTable[ReportPart] = PluginTable("exhibit", ReportPart, {})
 
 
 def place_sections(
-    core_sections: Mapping[str, SectionTexts], added: Iterable[Sequence[SectionOfExhibits]]
-) -> dict[str, SectionTexts]:
-    """The sections of a page, by anchor: its own, and those that methods add, where they say."""
-    sections = list(core_sections.items())
+    core_sections: Iterable[SectionOfExhibits], added: Iterable[Sequence[SectionOfExhibits]]
+) -> list[SectionOfExhibits]:
+    """The sections of a page: its own, and those that methods add, where they say."""
+    sections = list(core_sections)
     for section in (section for own_sections in added for section in own_sections):
-        anchors = [anchor for anchor, _ in sections]
+        anchors = [placed.anchor for placed in sections]
         place = anchors.index(section.after) + 1 if section.after in anchors else len(anchors)
-        sections.insert(place, (section.anchor, (section.title, section.about, section.kinds)))
-    return dict(sections)
+        sections.insert(place, section)
+    return sections
 
 
 def report_parts() -> list[ReportPart]:

@@ -22,7 +22,7 @@ from kgbias.cli.settings import SHARED_SETTINGS, command_settings, move_settings
 from kgbias.crawl.config import MAX_FAILED_SHARE
 from kgbias.models.local import LocalModel
 from kgbias.models.server import ServerModel
-from kgbias.report.page import _SECTIONS
+from kgbias.report.exhibits import SECTIONS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -466,7 +466,7 @@ def test_the_page_names_every_exhibit() -> None:
 
 def test_every_exhibit_of_a_run_has_a_section() -> None:
     own = ("exhibits", "beliefs", "evidence", "refusals", "said_more", "stereotypes")
-    kinds = tuple(kind for _, _, kinds in _SECTIONS.values() for kind in kinds)
+    kinds = tuple(kind for section in SECTIONS for kind in section.kinds)
     made = _exhibit_keys(*(f"kgbias/report/{name}.py" for name in own))
     apart = {"pair", "agreement"}  # beside the findings; in the first section
     assert {key for key in made if not key.startswith(kinds)} == apart
