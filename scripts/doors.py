@@ -4,35 +4,22 @@ python scripts/doors.py    # prints both tables; the site has them in docs/how-t
 """
 
 from collections.abc import Iterator
+from importlib import import_module
 from inspect import getmembers_static, isfunction, signature
+from pathlib import Path
 from typing import get_type_hints
 
 import kgbias
 from kgbias.crawl import seeds
 from kgbias.crawl.configure import Groups
-from kgbias.evidence import language_pairs
-from kgbias.ingest import profiles
-from kgbias.ingest import statement_table as ingest
-from kgbias.io import stereoset_file, tables_in_memory
+from kgbias.io import tables_in_memory
 from kgbias.io.published_sets import PUBLISHED_SETS
 from kgbias.io.tables import TableFormat
-from kgbias.measure import labelled_sets
 from kgbias.measure.configure import MeasureOptions
 from kgbias.measure.scorers import _custom as own_scorers
-from kgbias.measure.scorers import _scores_file as scores
 from kgbias.methods import iter_calls
 from kgbias.methods.associations import sets as test_sets
-from kgbias.methods.benchmarks import bbq, crows, winogender
-from kgbias.methods.known import tables as stereotype_tables
-from kgbias.methods.labels import labelling
-from kgbias.methods.pairs import config as pairs
-from kgbias.methods.rag import preference as wikieval
-from kgbias.methods.sofa import benchmark_scores, build
-from kgbias.methods.stories import config as stories
-from kgbias.methods.stories import stereotales
 from kgbias.models import in_memory, vectors
-from kgbias.probe import apx, sets
-from kgbias.study import review
 from kgbias.study.beliefs import RunBeliefs
 
 # What is handed over, how its types begin, and the words of its reader for what it takes.
@@ -70,34 +57,22 @@ NOT_THESE = {("benchmarks.run_benchmarks", "opening")}  # a dict of options
 WORD_SETS = TableFormat(
     "word sets: `associate --tests-file`", other_forms="TOML, or sent-bias's JSON"
 )
-DOORS: tuple[TableFormat, ...] = (
-    seeds.TABLE_FORMAT,
-    sets.GROUPS,
-    sets.STATEMENTS,
-    language_pairs.PARALLEL_FORMAT,
-    sets.NAMES_FORMAT,
-    sets.DESCRIPTORS_FORMAT,
-    ingest.TRIPLE_TABLE,
-    profiles.TABLE_FORMAT,
-    stereotales.TABLE_FORMAT,
-    stereotype_tables.TABLE_FORMAT,
-    scores.SCORE_TABLE,
-    labelled_sets.LABEL_TABLE,
-    labelling.SHEET_FORMAT,
-    review.DECISIONS_FORMAT,
-    stories.PEOPLE_FORMAT,
-    pairs.PEOPLE_FORMAT,
-    pairs.REQUESTS_FORMAT,
-    apx.TABLE_FORMAT,
-    build.TABLE_FORMAT,
-    benchmark_scores.BENCHMARKS_FORMAT,
-    crows.TABLE_FORMAT,
-    stereoset_file.TABLE_FORMAT,
-    bbq.TABLE_FORMAT,
-    winogender.TABLE_FORMAT,
-    wikieval.PAIR_TABLE,
-    WORD_SETS,
-)
+
+
+def _find_doors() -> Iterator[TableFormat]:
+    """The tables that modules of the core declare, then those of methods."""
+    package = Path(kgbias.__file__).parent
+    declaring = [
+        source.relative_to(package).with_suffix("")
+        for source in package.rglob("*.py")
+        if "= TableFormat(" in source.read_text("utf-8")
+    ]
+    for module in sorted(declaring, key=lambda path: (path.parts[0] == "methods", path)):
+        declared = vars(import_module(".".join(("kgbias", *module.parts))))
+        yield from (value for value in declared.values() if isinstance(value, TableFormat))
+
+
+DOORS = (*dict.fromkeys(_find_doors()), WORD_SETS)
 
 
 def table_rows() -> Iterator[str]:
