@@ -14,7 +14,6 @@ from kgbias.errors import UsageError, no_such
 from kgbias.io.plugins import import_object
 from kgbias.io.traces import restore_state
 from kgbias.models.base import Completer, Notify
-from kgbias.models.load import LoadedModel, unload
 from kgbias.models.spec import KINDS, Spec, parse_spec, resolve
 from kgbias.parameters import ModelOptions
 
@@ -23,17 +22,21 @@ if TYPE_CHECKING:
     from kgbias.models.embed import Encoding as Encoding
     from kgbias.models.embed import Span as Span
     from kgbias.models.embed import open_encoder as open_encoder
+    from kgbias.models.load import LoadedModel as LoadedModel
+    from kgbias.models.load import unload as unload
     from kgbias.models.predict import open_predictor as open_predictor
     from kgbias.models.score.load import open_scorer as open_scorer
 
-# Loaded on first use, because their modules import numpy.
+# Loaded on first use: their modules import numpy, or are for those alone who load weights.
 _LAZY_MODULES = {
     "Encoder": "embed",
     "Encoding": "embed",
+    "LoadedModel": "load",
     "Span": "embed",
     "open_encoder": "embed",
     "open_predictor": "predict",
     "open_scorer": "score.load",
+    "unload": "load",
 }
 
 __all__ = [

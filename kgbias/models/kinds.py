@@ -13,7 +13,6 @@ from typing import Literal, get_type_hints
 from kgbias.errors import ModelError, UsageError
 from kgbias.io.plugins import import_object
 from kgbias.models.base import Abilities, PromptForm, Support
-from kgbias.models.load import describe_trained_kind
 from kgbias.models.spec import KINDS, Kind, Spec, find_gguf_file, is_on_hub, list_forms, parse_spec
 
 
@@ -145,6 +144,8 @@ def check_completes(spec: str | Spec) -> None:
     parsed_spec = parse_spec(spec) if isinstance(spec, str) else spec
     kind = KINDS[parsed_spec.kind]
     if not kind.completes:
+        from kgbias.models.load import describe_trained_kind
+
         raise UsageError(
             f"{parsed_spec} is {describe_trained_kind(kind.trained_as)} and cannot complete text; "
             f"{list_forms(lambda other: other.completes)} can"
