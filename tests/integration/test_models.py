@@ -10,8 +10,6 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
 from kgbias.errors import KgbiasError, ModelError, UsageError  # noqa: E402
-from kgbias.graph.store import open_store  # noqa: E402
-from kgbias.methods.associations.contexts import GeneratedContexts  # noqa: E402
 from kgbias.methods.associations.family import associate  # noqa: E402
 from kgbias.methods.associations.sets import AssociationTest, WordSet  # noqa: E402
 from kgbias.models import (  # noqa: E402
@@ -23,14 +21,12 @@ from kgbias.models import (  # noqa: E402
     resolve,
     unload,
 )
-from kgbias.models.base import Completion, ModelInfo, Request  # noqa: E402
+from kgbias.models.base import Request  # noqa: E402
 from kgbias.models.load import find_device, load, read_trained_kind  # noqa: E402
-from kgbias.models.local import LocalModel  # noqa: E402
 from kgbias.models.predict import FilledTemplate  # noqa: E402
 from kgbias.reference import weights_path as reference  # noqa: E402
 from tests import tiny  # noqa: E402
 from tests.backends.vllm.test_vllm import installed  # noqa: E402, F401
-from tests.scripted_model import ScriptedModel  # noqa: E402
 from tests.unit.test_probe_commands import refusal  # noqa: E402
 
 pytestmark = pytest.mark.integration
@@ -319,64 +315,6 @@ def test_weights_that_an_encoder_lacks_are_refused(tmp_path: Path) -> None:
     for as_ in ("encoder", "causal"):
         with pytest.raises(KgbiasError, match=r"lacks weights of an? .*up_proj"):
             load(f"hf:{tmp_path}", as_)  # type: ignore[arg-type]
-
-
-CONTEXTS = AssociationTest(
-    "t",
-    WordSet("x", ("men",)),
-    WordSet("y", ("women",)),
-    WordSet("a", ("love",)),
-    WordSet("b", ("hate",)),
-)
-
-
-def test_generated_contexts_come_from_the_log_the_second_time(
-    tmp_path: Path, gpt2: Path, loads: list[str]
-) -> None:
-    encoder = open_encoder(f"hf:{gpt2}")
-    alone = GeneratedContexts(6, seed=3, max_tokens=8).find_spans(CONTEXTS, encoder.info)
-    with open_store(str(tmp_path / "g.db")) as store:
-        source = GeneratedContexts(6, seed=3, max_tokens=8, store=store)
-        first = source.find_spans(CONTEXTS, encoder.info)
-        assert first == alone
-        unload()
-        before = len(loads)
-        assert source.find_spans(CONTEXTS, encoder.info) == first
-        assert len(loads) == before  # the log answered: no weights
-
-
-def test_generated_contexts_are_of_the_revision_that_is_tested(
-    gpt2: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    asked: list[tuple[str, str | None]] = []
-    model = ScriptedModel(lambda request: "men and women love rain")
-
-    def opened(spec: str, *, revision: str | None = None, **_: Any) -> Any:
-        asked.append((spec, revision))
-        return model
-
-    monkeypatch.setattr("kgbias.methods.associations.contexts.open_model", opened)
-    spans = GeneratedContexts(1).find_spans(CONTEXTS, ModelInfo("hf:org/m", "abc"))
-    assert asked == [("hf:org/m", "abc")] and len(spans["x"]["men"]) == 1
-
-
-def test_an_association_asks_the_answer_log_of_its_store(tmp_path: Path, gpt2: Path) -> None:
-    words = ("men", "women", "love", "hate", "rain", "food", "kind", "tall")
-    pairs = iter(zip(words[::2], words[1::2], strict=True))
-    test = AssociationTest("t", *(WordSet(role, next(pairs)) for role in "xyab"))
-    spec, answers = f"hf:{gpt2}", []
-
-    def said(requests: Any) -> Any:
-        answers.append(len(requests))
-        yield [
-            (n, Completion(f"so {r.prompt[22:-3]} it is", "stop")) for n, r in enumerate(requests)
-        ]
-
-    with open_store(str(tmp_path / "g.db")) as store, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(LocalModel, "complete", lambda _, requests: said(requests))
-        for _ in range(2):
-            associate([test], ["ceat"], models=[spec], store=store, generate=2)
-    assert answers == [16]
 
 
 def test_an_encoder_decoder_that_gives_no_vectors_is_one_line(tmp_path: Path) -> None:

@@ -112,13 +112,12 @@ def test_what_is_no_rows_is_returned_somewhere() -> None:
 
 
 def test_columns_of_lists_are_named_so() -> None:
-    from kgbias.methods.stories.contents import StoryRow
     from kgbias.study import records
 
     kinds = [
         k for k in vars(records).values() if is_dataclass(k) and k.__module__ == records.__name__
     ]
-    for kind in (StoryRow, *kinds):
+    for kind in kinds:
         for field in fields(kind):
             if get_origin(field.type) in (tuple, list):
                 assert field.name.endswith("s"), (kind, field.name)
@@ -198,7 +197,6 @@ def test_results_without_rows_of_their_own_have_some() -> None:
     from kgbias.graph.sofa import ProbeSet
     from kgbias.graph.types import Group, TopicModel
     from kgbias.graph.types import Run as StoredRun
-    from kgbias.methods.sofa.build import FilteredStatement, SofaSet
     from kgbias.models.base import ModelInfo
     from kgbias.study.records import topic_model_rows
     from kgbias.study.reproduction import Difference, Reproduction
@@ -211,18 +209,7 @@ def test_results_without_rows_of_their_own_have_some() -> None:
     assert repr(summary).startswith("run told: 3 asked, 1 in the log\ngroup")
     probe_set = ProbeSet.from_texts("own", {"gender": (("Men", "Women"), ("love rain",))})
     assert probe_set.records() == [{"category": "gender", "groups": 2, "statements": 1}]
-    kept = FilteredStatement("gender", "love rain")
-    built = SofaSet("sbic", {"gender": ("Men", "Women")}, (kept,), (), {})
-    assert built.records()[0]["statement"] == "love rain" and "sbic, 2 probes" in repr(built)
     made = Reproduction("r", 5, 4, 9, 0, Rows([Difference("statement", "1", "0")], Difference))
     assert made.to_frame().shape[0] == 1 and repr(made).startswith("run r: not as published; 5 ")
     (topics,) = topic_model_rows([TopicModel("gender", (), (), {})]).records()
     assert topics == {"category": "gender", "topics": 0, "statements": 0}
-
-
-def test_the_words_of_profiles_beside_other_views_are_rows() -> None:
-    from kgbias.methods.profiles.agreement import ProfileAgreement, agreement_rows
-
-    found = agreement_rows([ProfileAgreement("apx", 4, (), Estimate(0.5, 0.4, 0.6, 9), 0.3, 0.01)])
-    (row,) = found.records()
-    assert (row["source"], row["words"], row["mrr"], row["mrr_high"]) == ("apx", 0, 0.5, 0.6)

@@ -18,6 +18,7 @@ from kgbias.graph.decisions import Decision
 from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.io.resources import resource_path
 from kgbias.methods import profiles
+from kgbias.methods.profiles.agreement import ProfileAgreement, agreement_rows
 from kgbias.methods.profiles.analysis import analyse_profiles, encode
 from kgbias.methods.profiles.classify import Trials, permute_labels, random_splits, run_trials
 from kgbias.methods.profiles.command import _format_estimate
@@ -479,3 +480,9 @@ def test_words_are_told_of_a_group_only_if_more_of_its_names_have_them() -> None
 def test_an_interval_without_width_is_not_printed() -> None:
     assert _format_estimate(Estimate(0.5, 0.5, 0.5, 12)) == "0.500"
     assert _format_estimate(Estimate.missing()) == "-"  # nor a figure that is not there
+
+
+def test_the_words_of_profiles_beside_other_views_are_rows() -> None:
+    found = agreement_rows([ProfileAgreement("apx", 4, (), Estimate(0.5, 0.4, 0.6, 9), 0.3, 0.01)])
+    (row,) = found.records()
+    assert (row["source"], row["words"], row["mrr"], row["mrr_high"]) == ("apx", 0, 0.5, 0.6)

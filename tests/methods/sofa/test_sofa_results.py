@@ -20,6 +20,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.store import open_store
 from kgbias.methods.sofa.benchmark_scores import read_benchmarks
+from kgbias.methods.sofa.build import FilteredStatement, SofaSet
 from kgbias.methods.sofa.clusters import cluster_texts, distinctive_words
 from kgbias.methods.sofa.exhibits import draw_hate_bars, model_exhibits
 from kgbias.models.base import ModelInfo
@@ -245,3 +246,9 @@ def test_two_statements_rank_no_model() -> None:
     assert all(math.isnan(p) for m in found.models for p in m.probabilities)
     assert found.as_dict()["models"][0]["probabilities"] == [None, None]
     assert "most biased" not in str(found)
+
+
+def test_a_built_set_has_rows() -> None:
+    kept = FilteredStatement("gender", "love rain")
+    built = SofaSet("sbic", {"gender": ("Men", "Women")}, (kept,), (), {})
+    assert built.records()[0]["statement"] == "love rain" and "sbic, 2 probes" in repr(built)

@@ -3,9 +3,10 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, get_origin
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from kgbias.io.progress import SilentProgress
 from kgbias.methods import stories as story_calls
 from kgbias.methods.stories import stereotales
 from kgbias.methods.stories.config import configure_stories, load_story_pack, read_people
+from kgbias.methods.stories.contents import StoryRow
 from kgbias.methods.stories.links import BOUND, GOES, find_links
 from kgbias.methods.stories.second_reader import open_reader
 from kgbias.models.base import ModelInfo
@@ -307,3 +309,8 @@ def test_a_small_file_with_much_text(tmp_path: Path, monkeypatch: pytest.MonkeyP
         pytest.raises(DataError, match="holds more than"),
     ):
         study.import_file(path, format="stereotales")
+
+
+def test_columns_of_lists_are_named_so() -> None:
+    lists = [field.name for field in fields(StoryRow) if get_origin(field.type) in (tuple, list)]
+    assert lists and all(name.endswith("s") for name in lists)

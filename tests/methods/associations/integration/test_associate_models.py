@@ -9,12 +9,19 @@ from click.testing import CliRunner
 
 from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
+from kgbias.graph.store import open_store
+from kgbias.methods.associations.contexts import GeneratedContexts
+from kgbias.methods.associations.family import associate
 from kgbias.methods.associations.lpbs import lpbs
 from kgbias.methods.associations.sets import AssociationTest, WordSet
+from kgbias.models import unload
+from kgbias.models.base import Completion, ModelInfo
 from kgbias.models.embed import Encoder, Span, open_encoder
+from kgbias.models.local import LocalModel
 from kgbias.models.predict import FilledTemplate, open_predictor
 from tests import tiny
 from tests.conftest import require_modules
+from tests.scripted_model import ScriptedModel
 
 pytestmark = pytest.mark.integration
 
@@ -224,3 +231,63 @@ def test_causal_model_for_a_masked_method_is_one_line(gpt2: Path) -> None:
         )
         assert isinstance(result.exception, KgbiasError) and expected in str(result.exception)
         assert "\n" not in str(result.exception)
+
+
+CONTEXTS = AssociationTest(
+    "t",
+    WordSet("x", ("men",)),
+    WordSet("y", ("women",)),
+    WordSet("a", ("love",)),
+    WordSet("b", ("hate",)),
+)
+
+
+def test_generated_contexts_come_from_the_log_the_second_time(
+    tmp_path: Path, gpt2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: Any) -> Any:
+        raise AssertionError("weights are loaded")
+
+    encoder = open_encoder(f"hf:{gpt2}")
+    alone = GeneratedContexts(6, seed=3, max_tokens=8).find_spans(CONTEXTS, encoder.info)
+    with open_store(str(tmp_path / "g.db")) as store:
+        source = GeneratedContexts(6, seed=3, max_tokens=8, store=store)
+        first = source.find_spans(CONTEXTS, encoder.info)
+        assert first == alone
+        unload()
+        monkeypatch.setattr("kgbias.models.load._load", refuse)
+        assert source.find_spans(CONTEXTS, encoder.info) == first
+
+
+def test_generated_contexts_are_of_the_revision_that_is_tested(
+    gpt2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[str, str | None]] = []
+    model = ScriptedModel(lambda request: "men and women love rain")
+
+    def opened(spec: str, *, revision: str | None = None, **_: Any) -> Any:
+        asked.append((spec, revision))
+        return model
+
+    monkeypatch.setattr("kgbias.methods.associations.contexts.open_model", opened)
+    spans = GeneratedContexts(1).find_spans(CONTEXTS, ModelInfo("hf:org/m", "abc"))
+    assert asked == [("hf:org/m", "abc")] and len(spans["x"]["men"]) == 1
+
+
+def test_an_association_asks_the_answer_log_of_its_store(tmp_path: Path, gpt2: Path) -> None:
+    words = ("men", "women", "love", "hate", "rain", "food", "kind", "tall")
+    pairs = iter(zip(words[::2], words[1::2], strict=True))
+    test = AssociationTest("t", *(WordSet(role, next(pairs)) for role in "xyab"))
+    spec, answers = f"hf:{gpt2}", []
+
+    def said(requests: Any) -> Any:
+        answers.append(len(requests))
+        yield [
+            (n, Completion(f"so {r.prompt[22:-3]} it is", "stop")) for n, r in enumerate(requests)
+        ]
+
+    with open_store(str(tmp_path / "g.db")) as store, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LocalModel, "complete", lambda _, requests: said(requests))
+        for _ in range(2):
+            associate([test], ["ceat"], models=[spec], store=store, generate=2)
+    assert answers == [16]
