@@ -5,7 +5,6 @@ import csv
 import gzip
 import io
 import json
-import math
 import re
 import sys
 from collections.abc import Callable
@@ -386,19 +385,6 @@ def test_stereoset_as_it_is_published_and_as_the_hub_has_it(tmp_path: Path) -> N
         assert [(t.group, t.attribute) for t in told] == [("baker", "loud")]
     assert all(examples == found[0] for examples in found)
     assert found[0][0].sentences[0] == "The baker is loud."
-
-
-def test_a_test_of_sent_bias(tmp_path: Path, texts: Texts) -> None:
-    sets = {
-        k: {"category": k.upper(), "examples": [f"{k}1", f"{k}2"]}
-        for k in ("targ1", "targ2", "attr1", "attr2")
-    }
-    (tmp_path / "weat1.jsonl").write_text(json.dumps(sets, indent=2))
-    (test,) = read_tests(tmp_path / "weat1.jsonl")
-    assert (test.name, test.x.words, test.b.concept) == ("weat1", ("targ11", "targ12"), "ATTR2")
-    (tmp_path / "weat2.jsonl").write_text(json.dumps({"targ1": {}}))
-    with texts.raises(DataError):
-        read_tests(tmp_path / "weat2.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -796,13 +782,6 @@ def test_a_sentence_is_no_group(read: Callable[[str], object], tmp_path: Path) -
         read(str(tmp_path / "groups.txt"))
     (tmp_path / "groups.txt").write_text("Elves\npeople of the U.S.\n")
     read(str(tmp_path / "groups.txt"))
-
-
-def test_an_index_is_no_offensiveness(tmp_path: Path) -> None:
-    """A column without a name, as pandas writes an index, is none of those that a table lacks."""
-    (tmp_path / "known.csv").write_text(",identity,attribute\n3,Elves,tall\n")
-    (found,) = read_stereotypes(tmp_path / "known.csv")
-    assert math.isnan(found.offensiveness) and found.annotators is None
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:

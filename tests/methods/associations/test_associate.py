@@ -356,3 +356,16 @@ def test_a_header_may_not_claim_more_than_the_file_holds(tmp_path: Path, texts: 
     for claim in ({"rows": 10**9}, {"length": 2**40}, {"rows": -4, "length": -3}):
         with texts.raises(DataError):
             load_vectors(fasttext(tmp_path / "fast.bin", **claim))
+
+
+def test_a_test_of_sent_bias(tmp_path: Path, texts: Texts) -> None:
+    sets = {
+        k: {"category": k.upper(), "examples": [f"{k}1", f"{k}2"]}
+        for k in ("targ1", "targ2", "attr1", "attr2")
+    }
+    (tmp_path / "weat1.jsonl").write_text(json.dumps(sets, indent=2))
+    (test,) = read_tests(tmp_path / "weat1.jsonl")
+    assert (test.name, test.x.words, test.b.concept) == ("weat1", ("targ11", "targ12"), "ATTR2")
+    (tmp_path / "weat2.jsonl").write_text(json.dumps({"targ1": {}}))
+    with texts.raises(DataError):
+        read_tests(tmp_path / "weat2.jsonl")

@@ -439,3 +439,10 @@ def test_a_difference_of_shares_is_as_skewed_as_they_are() -> None:
 
 def test_a_share_whose_interval_has_no_width_is_printed_without() -> None:
     assert _format_share(Estimate(0.5, 0.5, 0.5, 12)) == "50.0%"
+
+
+def test_an_index_is_no_offensiveness(tmp_path: Path) -> None:
+    """A column without a name, as pandas writes an index, is none of those that a table lacks."""
+    (tmp_path / "known.csv").write_text(",identity,attribute\n3,Elves,tall\n")
+    (found,) = read_stereotypes(tmp_path / "known.csv")
+    assert math.isnan(found.offensiveness) and found.annotators is None
