@@ -1,6 +1,7 @@
 // What was asked in a run and how it ended, in one row: prompts, first attempts at them, attempts
 // after these, those of them because the prompt was refused, and answers by their outcome. What a
-// model answered that read stories is left out.
+// model answered that read stories is left out. After each refusal but those that ended a place,
+// another attempt was made.
 //
 //   $run   the run (default: the newest)
 //   $arm   only what this arm said (default: every arm)
@@ -17,7 +18,6 @@ WITH count(DISTINCT [n.group_uid, n.arm, n.strategy, n.template_hash, CASE n.pro
      sum(CASE n.outcome WHEN 'echo' THEN 1 ELSE 0 END) AS echoes,
      sum(CASE n.outcome WHEN 'nonsense' THEN 1 ELSE 0 END) AS nonsense,
      sum(CASE n.outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed
-// After each refusal but those that ended a place, another attempt was made.
 OPTIONAL MATCH (n:Generation)-[:IN]->(:Run {name: $run})
 WHERE ($arm IS NULL OR n.arm = $arm) AND n.strategy <> 'reading' AND (n.outcome = 'refused' OR n.attempt > 0)
 WITH prompts, first, answers, statements, refused, unparsable, echoes, nonsense, failed,

@@ -100,7 +100,10 @@ def import_(
         f"{groups} group{'s' if groups != 1 else ''}"
     )
     if imported.left_out:
-        line += f"; {imported.left_out} incomplete rows were left out"
+        line += (
+            f"; {show.pluralise(imported.left_out, 'row')} left out, incomplete or with a group "
+            "that is no plain text"
+        )
     if imported.passages:
         data |= {"nodes": imported.passages, "relationships": imported.relations}
         line += f"; {imported.passages} nodes, {imported.relations} relationships"

@@ -145,6 +145,6 @@ def need_complete_rows(path: Path, rows: Iterable[ImportedStatement | None]) -> 
     if not statements:
         raise DataError(
             f"{path} has no triples: all {incomplete_rows} rows lack a group, a predicate or an "
-            f"object"
+            "object, or have a group that is no plain text"
         )
     return CompleteRows(statements, incomplete_rows)

@@ -31,6 +31,7 @@ from kgbias.io.tables import (
     read_sheet,
     refuse_other_formats,
 )
+from kgbias.io.text import is_plain
 
 # How pandas, R and databases write a cell without a value. Lower-case "nan" is also a grandmother,
 # but a table that says so of people is rarer than one with pandas' empty cells.
@@ -230,8 +231,8 @@ TRIPLE_TABLE = TableFormat(
 def read_triples(
     path: Path, format: str, columns: TripleColumns, notify: Callable[[str], None] = lambda _: None
 ) -> Iterator[ImportedStatement | None]:
-    """One statement per row; None for a row without a group, predicate or object. `notify` is told
-    which columns are read.
+    """One statement per row; None for a row without a group, predicate or object, or whose group is
+    no plain text. `notify` is told which columns are read.
 
     Raises DataError if the file cannot be read, a column is missing or a count is not a number."""
     known_columns = (
@@ -273,7 +274,9 @@ def read_triples(
             triple = Triple(
                 row.read_part(columns.group), row.read_part(columns.predicate), object_text
             )
-            if not (triple.group and triple.predicate and triple.object):
+            is_complete = triple.group and triple.predicate and triple.object
+            # Wherever a group is named, characters that are not seen are none of its name's.
+            if not is_complete or not is_plain(triple.group):
                 yield None
                 continue
             yield ImportedStatement(

@@ -287,11 +287,9 @@ def test_neo4j_admin_imports_a_whole_store(
         assert list(server.generations(hostile.id)) == list(store.generations(hostile.id))
         for read in (
             "metrics",
-            "group_scores",
             "topics",
             "attributions",
             "associations",
-            "probe_runs",
             "places",
             "corpus",
             "profiles",
@@ -300,6 +298,8 @@ def test_neo4j_admin_imports_a_whole_store(
             "stereotype_matches",
         ):
             assert getattr(server, read)(hostile.id) == getattr(store, read)(hostile.id), read
+        assert server.find_all(hostile.id, GroupScore) == store.find_all(hostile.id, GroupScore)
+        assert server.find_all(hostile.id, ProbeRun) == store.find_all(hostile.id, ProbeRun)
         (probing,) = store.find_all(hostile.id, ProbeRun)
         assert server.find_all(hostile.id, ProbedEdge, asking=probing) == store.find_all(
             hostile.id, ProbedEdge, asking=probing

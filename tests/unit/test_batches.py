@@ -88,7 +88,7 @@ def test_any_results_end_as_failures(
     from kgbias.models import open_model
     from kgbias.models.base import Request
 
-    monkeypatch.setattr("kgbias.models.batches._POLL_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr("kgbias.backends.batches.base._POLL_SECONDS", (0.0, 0.0))
     model: Any = open_model(f"{kind}:m", base_url="http://127.0.0.1:1")
     batches, request = model.batches(), Request((("user", "x"),), 0)
 

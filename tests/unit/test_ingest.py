@@ -84,6 +84,14 @@ def test_cells_without_a_value_and_cells_that_an_export_guards(tmp_path: Path) -
     assert [t.object for t in store.triples(store.find_run("mine").id)] == ["=x"]
 
 
+def test_a_group_with_characters_that_are_not_seen_is_left_out(tmp_path: Path) -> None:
+    """As they are refused wherever else a group is named; joiners are letters."""
+    rows = "Ba\u202ekers,like,tea\nBa\u200bkers,like,rain\nBa\u200dkers,like,hats\n"
+    store, said = imported(tmp_path, "a.csv", f"group,predicate,object\n{rows}", "--run", "mine")
+    assert said["left_out"] == 2
+    assert [t.object for t in store.triples(store.find_run("mine").id)] == ["hats"]
+
+
 def test_a_line_that_tells_excel_the_delimiter_is_no_header(tmp_path: Path) -> None:
     text = "sep=;\r\ngroup;predicate;object\r\nBakers;like;a, b\r\n"
     store, _ = imported(tmp_path, "a.csv", text, "--run", "mine")
