@@ -504,6 +504,9 @@ def _check_list(path: Path, body: str, values: Sequence[str], known: Sequence[st
     """Raise DataError for a table, whose columns are others or have no names, and for what another
     program printed: neither is a list with one value a line."""
     checked_values = values[:_CHECKED_LINES]
+    for pattern, form in _NO_LINES_OF_LISTS.items():
+        if line := next((value for value in checked_values if re.fullmatch(pattern, value)), ""):
+            raise DataError(f"{path} is {form} ({line[:60]!r}), and no text with one value a line")
     for value in checked_values[1:]:
         for delimiter in _DELIMITERS:
             cells = _split_cells(value, delimiter)
@@ -612,6 +615,11 @@ _NO_LISTS = {  # how texts begin that other programs write or read
     r"(import \w+$|from [\w.]+ import |#!/|/\*|//)": "a program",
     r"(-DOCSTART-|(\S+ )+([BIES]-\w+|O)\n(\S+ )+([BIES]-\w+|O)\n)": "a text in CoNLL's form",
     r"[TRE]\d+\t\w+ \d+ \d+": "brat's annotations",
+}
+_NO_LINES_OF_LISTS = {  # lines that other programs write or read, below whatever comes first
+    # A version has a point: "aged >=65" is a group.
+    r"[\w.-]+(\[[\w,-]+\])? ?(==|~=|>=|<=) ?\d+\.\d\S*( *;.*)?": "a list of requirements",
+    r"[-dlbcps]([r-][w-][xsStT-]){3}[.+@]? +\d.*": "the output of ls",
 }
 _PARALLEL_MARK = "|||"
 _LATEX_ROW_END = "\\\\"

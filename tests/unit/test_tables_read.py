@@ -552,6 +552,10 @@ def test_of_many_columns_a_line_names_the_first(tmp_path: Path, texts: Texts) ->
         ("From: ana\nTo: bo\n\nElves\n", "is a mail"),
         ("2026-11-28 05:00:01 started\nElves\n", "is a log"),
         ("import os\nElves\n", "is a program"),
+        ("elves\norcs[all]>=1.2,<2\n", "is a list of requirements ('orcs[all]>=1.2,<2')"),
+        ("orcs == 1.2 ; python_version < '3.12'\n", "is a list of requirements"),
+        ("total 8\n-rw-r--r-- 1 ana staff 12 Nov 28 05:00 elves.txt\n", "is the output of ls"),
+        ("drwxr-xr-x@ 2 ana staff 64 Nov 28 05:00 Orcs\n", "is the output of ls"),
         ("12\n", "has no letter"),
         ("null\n", "stands for no value"),
         ("\tID\tEmotion word\n0\t7\tElves\n1\t8\tOrcs\n", "tab-separated"),
@@ -563,6 +567,12 @@ def test_what_is_no_list_is_not_read_as_one(text: str, why: str, tmp_path: Path)
     for read in (read_identities, read_statements, build_stereotypes, read_seeds):
         with pytest.raises(DataError, match=re.escape(why)):
             read(str(path) if read is read_seeds else path)  # type: ignore[operator]
+
+
+def test_an_age_is_no_version(tmp_path: Path) -> None:
+    (tmp_path / "x").write_text("Elves\naged>=65\norcs >= 65.5 winters old\n")
+    (groups,) = read_identities(tmp_path / "x").values()
+    assert groups == ("Elves", "aged>=65", "orcs >= 65.5 winters old")
 
 
 def test_the_name_of_a_group_is_short(tmp_path: Path, texts: Texts) -> None:
