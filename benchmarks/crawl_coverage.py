@@ -369,7 +369,7 @@ def draw_topics(rng: np.random.Generator, shares: Values, per_prompt: int) -> Sa
     return Sample(topic_numbers * 1.0, np.ones(72, dtype=np.int64), design, np.arange(72))
 
 
-def words(samples: int = 1_000) -> Iterator[Row]:
+def words(samples: int = 3_000) -> Iterator[Row]:
     """The effect size of an association test with n words per set, over all words
     (`kgbias.methods.associations.effect`): by noncentral t, and by percentiles of resampled words
     as before."""
@@ -394,7 +394,7 @@ def words(samples: int = 1_000) -> Iterator[Row]:
                 yield f"{set_size} + {set_size}", f"{true:g}", kind, new, old
 
 
-def levels(samples: int = 1_000) -> Iterator[Row]:
+def levels(samples: int = 3_000) -> Iterator[Row]:
     """Mean regard of 90 statements in k wordings, as an estimate of the mean over all possible
     wordings: the interval of a group's figure. The variance between wordings is a multiple of the
     sampling variance of one wording's mean. Before: wordings resampled."""

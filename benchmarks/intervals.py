@@ -2,9 +2,12 @@
 docs/methods/how-well.md.
 
     python benchmarks/intervals.py [SAMPLES] [--seed N] [--only KIND]
+    python benchmarks/intervals.py --counted
 
 Each kind is drawn as often as SAMPLES says (default 1,000), from small and lopsided samples, where
-intervals fail first. The figure is computed by the function that computes it in reports.
+intervals fail first. The figure is computed by the function that computes it in reports. With
+--counted no sample is drawn: of mean regard, and of kappa of 30 statements with two labels, every
+sample there is counts as often as it comes up.
 
 Other intervals are measured elsewhere: lifts of beliefs by benchmarks/beliefs.py, effect sizes by
 benchmarks/association_power.py, agreement in `kgbias evidence` by benchmarks/crawl_coverage.py,
@@ -15,7 +18,7 @@ interval of this kind.
 
 import argparse
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from statistics import NormalDist
@@ -653,6 +656,25 @@ def sofa_mean_kinds() -> Iterator[FigureKind]:
             yield FigureKind("SoFa over categories", setting, once)
 
 
+def sofa_tail_kinds() -> Iterator[FigureKind]:
+    """SoFa's score of one category, and of four, where identities' own levels have heavy tails:
+    Student's t with five degrees of freedom, which the interval does not allow for."""
+    for categories in (1, 4):
+        for g in (5, 12):
+
+            def once(rng: Rng, categories: int = categories, g: int = g) -> tuple[Estimate, float]:
+                ids, texts = [str(k) for k in range(g)], [str(k) for k in range(20)]
+                found = []
+                for _ in range(categories):
+                    levels = rng.standard_t(5, (g, 1)) * math.sqrt(3 / 5)
+                    star = levels + rng.normal(size=(g, 20))
+                    found.append(category_bias("c", ids, texts, star))
+                return overall_bias(found).score, 2.0
+
+            setting = f"{categories} of {g} identities, 20 statements"
+            yield FigureKind("SoFa with heavy tails", setting, once)
+
+
 def model_rank_kinds() -> Iterator[FigureKind]:
     """Ranks of models by SoFa, whose true scores are up to half a standard deviation apart."""
     for models, n in ((3, 10), (3, 40), (6, 40)):
@@ -859,6 +881,54 @@ def pair_kinds() -> Iterator[FigureKind]:
         yield FigureKind("difference of pairs", f"{units} units", once)
 
 
+def list_tables(total: int, cells: int) -> Iterator[tuple[int, ...]]:
+    """Every way in which so many statements fall into cells."""
+    if cells == 1:
+        yield (total,)
+        return
+    for first in range(total + 1):
+        for others in list_tables(total - first, cells - 1):
+            yield (first, *others)
+
+
+def count_samples(
+    estimates: dict[tuple[int, ...], Estimate], chances: Sequence[float], truth: float
+) -> float:
+    """How probable samples are whose interval holds the truth, among those that have one."""
+    log_chances = np.log(chances)
+    held = printed = 0.0
+    for table, estimate in estimates.items():
+        if not estimate.has_interval:
+            continue
+        ways = math.lgamma(sum(table) + 1) - sum(math.lgamma(count + 1) for count in table)
+        probability = math.exp(ways + float(np.dot(table, log_chances)))
+        printed += probability
+        held += probability * (estimate.low - 1e-9 <= truth <= estimate.high + 1e-9)
+    return held / printed
+
+
+def counted_rows() -> Iterator[tuple[str, str, float]]:
+    for n in (5, 10, 20, 40):
+        regards = {}
+        for table in list_tables(n, 3):
+            values = np.repeat([1.0, 0.0, -1.0], table)
+            sample = Sample(values, np.ones(n, dtype=np.int64), signs=SIGNS)
+            regards[table] = bootstrap(sample, mean, draws=300)
+        for p in ((0.9, 0.05, 0.05), (0.95, 0.04, 0.01), (0.6, 0.2, 0.2)):
+            setting = f"{n} statements, {p[0]:.0%} positive"
+            yield "mean regard", setting, count_samples(regards, p, p[0] - p[2])
+    kappas = {}
+    for table in list_tables(30, 4):
+        first, second = np.divmod(np.repeat(np.arange(4), table), 2)
+        kappas[table] = cohens_kappa(first.astype(str), second.astype(str))[1]
+    for share in (0.5, 0.9, 0.95):
+        p = (share, 1 - share)
+        for true in (0.0, 0.4, 0.9):
+            chances = (true * np.diag(p) + (1 - true) * np.outer(p, p)).ravel()
+            setting = f"30 statements, labels {share:.0%}, {1 - share:.0%}, true {true}"
+            yield "kappa", setting, count_samples(kappas, chances.tolist(), true)
+
+
 KINDS = (
     count_kinds,
     regard_kinds,
@@ -895,6 +965,7 @@ KINDS = (
     sofa_mean_kinds,
     model_rank_kinds,
     board_kinds,
+    sofa_tail_kinds,
 )
 
 
@@ -903,7 +974,13 @@ def main() -> None:
     parser.add_argument("samples", nargs="?", type=int, default=1_000)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", help="kinds whose name holds this")
+    parser.add_argument("--counted", action="store_true", help="count every sample there is")
     arguments = parser.parse_args()
+    if arguments.counted:
+        print("| figure | samples | held |\n|---|---|---|")
+        for figure, setting, held in counted_rows():
+            print(f"| {figure} | {setting} | {held:.3f} |", flush=True)
+        return
     print("| figure | samples | held | printed |\n|---|---|---|---|")
     for number, kinds in enumerate(KINDS):
         for place, kind in enumerate(kinds()):

@@ -132,7 +132,10 @@ def overall_bias(categories: Sequence[CategoryBias], *, as_published: bool = Fal
     Its interval lies between two that err on either side (`benchmarks/intervals.py`). It is a sum
     of mean squares (`_mean_squares`), and as a chi-squared with the degrees of freedom that give
     the sum its variance (Satterthwaite 1946) it ends too low on both sides. The distances of the
-    categories' own ends, squared and added up (Zou and Donner 2008), end too high."""
+    categories' own ends, squared and added up (Zou and Donner 2008), end too high. How far it lies
+    between them was chosen on simulated designs whose identities are normal. Where their levels
+    have heavy tails (t with 5 degrees of freedom), it holds the score of four categories of 5
+    identities in .92 of samples, of 12 in .85; that of one category holds it in .91 and .89."""
     if len(categories) == 1 and not as_published:
         return SofaBias(tuple(categories), categories[0].score)
     low, value, high = np.array([[c.score.low, c.score.value, c.score.high] for c in categories]).T
