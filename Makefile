@@ -19,12 +19,12 @@ demo: .venv/.install
 	$(BIN)/kgbias map --model smollm2 --category gender --category ethnicity --store $(DEMO)/kgbias.db \
 	    --run demo -o $(DEMO) --set probes=15000 --set processes=2
 
-# Three processes of one thread each, since on two cores one of them often waits for a server or a
-# browser: about six gigabytes of memory, on a large machine too. The tests of a file stay together,
-# because they share servers and models; those of Neo4j are all one process's, and come first, then
-# the files that take longest (tests/conftest.py).
+# Processes of one thread each: three, since on two cores one of them often waits for a server or a
+# browser, or two where there is less than eight gigabytes of memory (tests/conftest.py). The tests
+# of a file stay together, because they share servers and models; those of Neo4j are all one
+# process's, and come first, then the files that take longest.
 PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest
-SUITE := $(PYTEST) -n 3 --dist loadfile --no-loadscope-reorder
+SUITE := $(PYTEST) -n auto --dist loadfile --no-loadscope-reorder
 
 # One test of each kind: all but those that are marked slow.
 test: .venv/.test

@@ -44,6 +44,7 @@ PLAN_ONCE = "dbms.cypher.min_replan_interval=1d"
 # waits for: the longest come first, so that no process waits long for the others. `make costs`
 # renews it.
 COSTS_FILE = ROOT / "tests" / "costs.json"
+MIN_BYTES_FOR_THREE = 8_000_000_000
 SECONDS_KEY = pytest.StashKey[float]()
 HAS_FAILED_KEY = pytest.StashKey[bool]()
 _case_counts: Counter[str] = Counter()
@@ -69,6 +70,26 @@ def pytest_configure() -> None:
     gc.set_threshold(10_000)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """A process grows to some two gigabytes, and its tests start servers and browsers."""
+    return 3 if _count_memory_bytes() >= MIN_BYTES_FOR_THREE else 2
+
+
+def _count_memory_bytes() -> int:
+    """The memory of this machine, or of the container if that has less (control groups 1 and 2)."""
+    import psutil
+
+    limits = [psutil.virtual_memory().total]
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text("ascii").splitlines():
+            group = line.split(":", 2)[2].strip("/")
+            for file in (f"{group}/memory.max", f"memory/{group}/memory.limit_in_bytes"):
+                with suppress(OSError, ValueError):  # no such file, or "max"
+                    limits.append(int((Path("/sys/fs/cgroup") / file).read_text("ascii")))
+    return min(limits)
 
 
 @pytest.hookimpl(optionalhook=True)
