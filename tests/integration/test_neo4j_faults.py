@@ -42,7 +42,7 @@ class Notes(SilentProgress):
 
     def note(self, text: str) -> None:
         self.notes.append(text)
-        if "waiting" in text:
+        if "waiting up to" in text:  # not where a slow server is waited for
             self._when_waiting()
 
 
