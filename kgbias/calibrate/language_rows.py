@@ -26,7 +26,7 @@ from kgbias.io.progress import SilentProgress
 from kgbias.models import open_model
 from kgbias.models.base import Completer, Completion, ModelInfo, Request, Settings
 from kgbias.packs import load_pack
-from kgbias.probe.belief import BELIEVED, BeliefTest, Flags
+from kgbias.probe.belief import BELIEVED, SIGNIFICANCE_LEVEL, BeliefTest, Flags
 from kgbias.reference.second_language import FOLDER, LANGUAGE, to_english, to_second_language
 from kgbias.reference.world import Truth
 from kgbias.stats.inference import Estimate, proportion
@@ -153,7 +153,8 @@ def false_language_differences(calibration: Calibration) -> RowResult:
     for world in worlds_of(calibration):
         q_values = welch_differences(*_test_both(world)).q_values
         plain = _plain_cells(world)
-        said, tried = said + int(((q_values <= 0.05) & plain).sum()), tried + int(plain.sum())
+        said += int(((q_values <= SIGNIFICANCE_LEVEL) & plain).sum())
+        tried += int(plain.sum())
     return RowResult(
         "false_language_differences",
         "differences of languages where none is planted",
@@ -173,7 +174,7 @@ def language_differences(calibration: Calibration) -> RowResult:
         q_values = welch_differences(first, second.of_groups(turned)).q_values
         planted = np.abs(world.lifts - world.lifts[turned]) >= TURNED_BITS
         planted &= _plain_cells(world) & _plain_cells(world)[turned]
-        found += int(((q_values <= 0.05) & planted).sum())
+        found += int(((q_values <= SIGNIFICANCE_LEVEL) & planted).sum())
         tried += int(planted.sum())
     return RowResult(
         "language_differences",

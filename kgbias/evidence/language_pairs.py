@@ -12,7 +12,7 @@ names of either language are a sample of their own. What is paired are the group
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -211,6 +211,17 @@ class LanguageSide:
         return replace(own, edges=edges, statement_texts=texts)
 
 
+class DealtCorrelation(NamedTuple):
+    """The correlation of lifts where the groups of the second language are dealt anew: its mean,
+    and the share of the deals, from 0 to 1, that reach the correlation found."""
+
+    mean: float
+    p_value: float
+
+
+_NOT_DEALT = DealtCorrelation(np.nan, np.nan)
+
+
 @dataclass(frozen=True)
 class LanguageComparison(BeliefComparison):
     """One model in two languages, on the pairs of a group and a statement that both have.
@@ -220,15 +231,14 @@ class LanguageComparison(BeliefComparison):
         names: the name of each group in the second language, by the id that it has in the first.
         cosines: of each statement, by its words in the first language; NaN if a table paired it.
         differences: by how many bits the lifts differ.
-        dealt: the mean of the lifts' correlation where the groups of one language are dealt anew,
-            and the share of these deals that reach the correlation found.
+        dealt_correlation: the lifts' correlation where the groups of one language are dealt anew.
     """
 
     category: str = ""
     names: Mapping[str, str] = field(default_factory=dict)
     cosines: Mapping[str, float] = field(default_factory=dict)
     differences: Mapping[GroupStatement, LiftDifference] = field(default_factory=dict)
-    dealt: tuple[float, float] = (np.nan, np.nan)
+    dealt_correlation: DealtCorrelation = _NOT_DEALT
 
     sides: ClassVar[str] = "languages"
     difference_note: ClassVar[str] = (
@@ -328,15 +338,13 @@ def welch_differences(first: BeliefTest, second: BeliefTest) -> LiftDifferences:
     return LiftDifferences(bits, half_widths, q_values)
 
 
-def _deal_groups(first: Values, second: Values) -> tuple[float, float]:
-    """Whether the model believes the same of the *same* group: the mean correlation of the lifts
-    [groups, statements] where the groups of the second language are dealt anew, and the share of
-    these deals that reach the one found."""
+def _deal_groups(first: Values, second: Values) -> DealtCorrelation:
+    """Whether the model believes the same of the *same* group, from lifts [groups, statements]."""
     found = _correlate(first, second)
     rng = np.random.Generator(np.random.PCG64(0))
     dealt = [_correlate(first, second[rng.permutation(len(second))]) for _ in range(_DEALS)]
     reached = sum(value >= found - 1e-12 for value in dealt)
-    return float(np.mean(dealt)), (1 + reached) / (1 + _DEALS)
+    return DealtCorrelation(float(np.mean(dealt)), (1 + reached) / (1 + _DEALS))
 
 
 def _correlate(first: Values, second: Values) -> float:

@@ -19,6 +19,7 @@ from kgbias.ingest.statement_table import (
     ProfileCharacter,
     TableRecord,
     need_columns,
+    read_plain_group,
     read_records,
     tell_columns,
 )
@@ -91,7 +92,7 @@ def read_profiles(
     tell_columns(path, columns_found, list(dict.fromkeys(used_columns)), notify)
     column_by_key = {name.casefold(): name for name in reversed(columns_found)}
     for number, row in enumerate(chain([first_row], rows)):
-        group = _parse_label(row.cell_text(columns.group))
+        group = read_plain_group(_parse_label(row.cell_text(columns.group)))
         category = row.cell_text(columns.category) or None if columns.category else None
         if not group:
             yield None

@@ -272,11 +272,11 @@ def read_triples(
     for row in chain([first_row], rows):
         for object_text in row.read_parts(columns.object):
             triple = Triple(
-                row.read_part(columns.group), row.read_part(columns.predicate), object_text
+                read_plain_group(row.read_part(columns.group)),
+                row.read_part(columns.predicate),
+                object_text,
             )
-            is_complete = triple.group and triple.predicate and triple.object
-            # Wherever a group is named, characters that are not seen are none of its name's.
-            if not is_complete or not is_plain(triple.group):
+            if not (triple.group and triple.predicate and triple.object):
                 yield None
                 continue
             yield ImportedStatement(
@@ -285,6 +285,12 @@ def read_triples(
                 (row.read_part(category) or None) if category else None,
                 (row.cell_text(arm) or "none") if arm else "none",
             )
+
+
+def read_plain_group(text: str) -> str:
+    """The name of a group; "" if it has characters that are not seen, which are refused wherever
+    else a group is named."""
+    return text if is_plain(text) else ""
 
 
 _THOUSANDS_SEPARATOR = re.compile("[, ’']")

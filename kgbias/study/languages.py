@@ -103,6 +103,8 @@ class LanguageBeliefs(Result):
         return "\n".join(line for c in self.comparisons for line in self._describe(c))
 
     def _describe(self, comparison: "LanguageComparison") -> Iterator[str]:
+        from kgbias.probe.belief import SIGNIFICANCE_LEVEL
+
         first, second = self.languages
         agreement = next(comparison.iter_agreements())
         own = comparison.category == CUSTOM_CATEGORY  # groups that were given without one
@@ -122,14 +124,14 @@ class LanguageBeliefs(Result):
                 for side in comparison.models
             )
         )
-        differing = sum(d.q_value <= 0.05 for d in comparison.differences.values())
+        differing = sum(d.q_value <= SIGNIFICANCE_LEVEL for d in comparison.differences.values())
         yield f"{differing:,} lifts differ between the languages (corrected p at most .05)"
-        r = agreement.correlation
+        r, dealt = agreement.correlation, comparison.dealt_correlation
         interval = f" [{r.interval('.2f')}]" if r.is_shown else ""
         yield (
             f"the lifts correlate at {format_number(r.value, '.2f')}{interval}; with the groups of "
-            f"one language dealt anew at {format_number(comparison.dealt[0], '.2f')} (p "
-            f"{format_p_value(comparison.dealt[1])})"
+            f"one language dealt anew at {format_number(dealt.mean, '.2f')} (p "
+            f"{format_p_value(dealt.p_value)})"
         )
 
     def as_dict(self) -> dict[str, Any]:
@@ -147,8 +149,8 @@ class LanguageBeliefs(Result):
                     "both": agreement.both_believed,
                     "correlation": agreement.correlation.as_dict(),
                     "rank_correlation": agreement.rank_correlation.as_dict(),
-                    "dealt_correlation": nan_to_none(comparison.dealt[0]),
-                    "dealt_p_value": nan_to_none(comparison.dealt[1]),
+                    "dealt_correlation": nan_to_none(comparison.dealt_correlation.mean),
+                    "dealt_p_value": nan_to_none(comparison.dealt_correlation.p_value),
                     "floor": [list(side.floor) for side in comparison.models],
                 }
             )

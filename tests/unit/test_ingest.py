@@ -147,6 +147,13 @@ def test_profiles(tmp_path: Path) -> None:
     }
 
 
+def test_a_profile_of_a_group_with_characters_that_are_not_seen_is_left_out(tmp_path: Path) -> None:
+    odd = PROFILES.replace("Bo", "B\u202eo")
+    store, said = imported(tmp_path, "p.csv", odd, "--format", "profiles")
+    assert said["left_out"] == 1
+    assert {t.group for t in store.triples(store.find_run().id)} == {"Ana"}
+
+
 def test_profiles_by_another_column(tmp_path: Path) -> None:
     store, _ = imported(
         tmp_path,

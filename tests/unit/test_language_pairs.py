@@ -125,7 +125,9 @@ def test_what_was_planted_in_two_languages_is_found(study: Study) -> None:
         # Of the turned things two groups each differ, and nothing else.
         assert (row["p_value"] < 0.05) == (len(shown) == 1), row
     (comparison,) = both.comparisons
-    assert comparison.dealt[1] < 0.1 and abs(comparison.dealt[0]) < 0.4
+    assert (
+        comparison.dealt_correlation.p_value < 0.1 and abs(comparison.dealt_correlation.mean) < 0.4
+    )
     assert "32 are believed in both, 8 shown in de alone, 8 in en" in both.heading()
     # Turned round, every difference changes its sign alone: nothing is paired by name.
     turned = study.compare_languages("in en", "in de", parallel=parallel_table()).records()
@@ -192,7 +194,7 @@ def test_one_language_with_itself_differs_in_nothing(store: SQLiteStore) -> None
         sides.append(LanguageSide(run, language, belief_run, table))
     pairs = pair_by_table(sides[0].texts, sides[1].texts, PARALLEL)
     found = compare_languages(sides[0], sides[1], pairs)
-    assert found is not None and found.dealt[1] < 0.1
+    assert found is not None and found.dealt_correlation.p_value < 0.1
     assert min(d.q_value for d in found.differences.values()) > 0.05
     assert pair_groups(*runs) == {
         group.id: other for group, other in zip(runs[1].groups, runs[0].groups, strict=True)
