@@ -43,7 +43,7 @@ PARALLEL_FORMAT = TableFormat(
     "the same statements in several languages, a column for each (`de`, `en` ...): `--parallel`, "
     "`--statements`"
 )
-MIN_COSINE = 0.92
+MIN_COSINE = 0.91
 """Statements of two languages are the same from this cosine on (docs/methods/evidence.md)."""
 MIN_STATEMENTS = 2
 _DEALS = 1_999  # of the groups of one language, for the floor of the correlation
