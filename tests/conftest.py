@@ -6,6 +6,8 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
@@ -18,6 +20,7 @@ import hypothesis
 import pytest
 
 from kgbias.graph.sqlite import SQLiteStore, database
+from kgbias.io import stopping
 from kgbias.io.memory import count_memory_bytes
 from kgbias.io.traces import wait_passively
 from tests.simulation import Simulation
@@ -245,6 +248,18 @@ def require_modules(*modules: str) -> None:
             spec = None
         if not spec:
             skip_or_fail(f"{module} is not installed")
+
+
+@pytest.fixture(autouse=True)
+def undo_main(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A command that a test runs in this process takes over its Ctrl-C and its errors, and notes
+    that it is being stopped: the next test finds the process as it was."""
+    handler = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    monkeypatch.setattr(sys, "unraisablehook", sys.unraisablehook)
+    monkeypatch.setattr(stopping, "_is_stopping", False)
+    yield
+    signal.signal(signal.SIGINT, handler)
 
 
 @pytest.fixture
