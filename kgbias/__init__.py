@@ -45,9 +45,7 @@ if TYPE_CHECKING:
     from kgbias.models import open_model as open_model
     from kgbias.models.in_memory import in_memory as in_memory
     from kgbias.models.score.load import open_scorer as open_scorer
-    from kgbias.probe import flag_apx as flag_apx
     from kgbias.probe import gather_sets as gather_sets
-    from kgbias.probe import probe_apx as probe_apx
     from kgbias.probe import probe_sets as probe_sets
     from kgbias.probe import surprisals as surprisals
     from kgbias.stats.estimate import Estimate as Estimate
@@ -86,13 +84,7 @@ _PUBLIC = {
     "kgbias.models": ("open_model",),
     "kgbias.models.in_memory": ("in_memory",),
     "kgbias.models.score.load": ("open_scorer",),
-    "kgbias.probe": (
-        "flag_apx",
-        "gather_sets",
-        "probe_apx",
-        "probe_sets",
-        "surprisals",
-    ),
+    "kgbias.probe": ("gather_sets", "probe_sets", "surprisals"),
     "kgbias.study.plan": ("Plan", "read_plan"),
     "kgbias.study.records": ("Figure",),
     "kgbias.study.reproduction": ("Reproduction", "reproduce"),

@@ -34,6 +34,7 @@ from kgbias.graph.profiles import labels_of
 from kgbias.io.reading import assume_encoding
 from kgbias.io.stereoset_file import LABELS, PARTS, StereoSetExample, read_examples
 from kgbias.io.tables import read_table
+from kgbias.methods.apx.result import read_flags
 from kgbias.methods.associations.result import Statistics
 from kgbias.methods.associations.sets import find_tests
 from kgbias.methods.associations.weat import weat
@@ -47,7 +48,6 @@ from kgbias.methods.profiles.analysis import LABEL_KINDS, encode
 from kgbias.methods.profiles.classify import random_splits, run_trials
 from kgbias.methods.sofa.benchmark_scores import read_benchmarks
 from kgbias.models.vectors import load_vectors
-from kgbias.probe.names import flag_apx
 from kgbias.probe.sets import (
     TEMPLATES,
     read_descriptors,
@@ -220,7 +220,7 @@ def name_list(folder: Path) -> Iterator[PublishedRow]:
 
 def apx_flags(folder: Path) -> Iterator[PublishedRow]:
     """Siddique et al. 2024, section 5"""
-    result = flag_apx(folder / "3_llama_3_results.csv", exclude_axes=["age"])
+    result = read_flags(folder / "3_llama_3_results.csv", ("age",))
     n = len(result.table.descriptors)
     yield PublishedRow(
         "descriptors of Llama 3 8B tied to a group",

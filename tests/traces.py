@@ -153,6 +153,7 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
 
     import kgbias
     from kgbias.methods import (
+        apx,
         associations,
         attribution,
         benchmarks,
@@ -288,14 +289,15 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "known.recorded_agreement": lambda: known.recorded_agreement(study, REFERENCE, RECORDED),
         "Study.sofa": lambda: study.sofa(),
         "sofa.write_figures": lambda: sofa.write_figures(study, folder / "sofa"),
-        "Study.probe_apx": lambda: study.probe_apx(
+        "apx.probe_names": lambda: apx.probe_names(
+            study,
             REFERENCE,
             names,
             [{"descriptor": "kind", "axis": "x"}, {"descriptor": "rude", "axis": "x"}],
             output=folder / "apx.csv",
         ),
-        "Study.flag_apx": lambda: study.flag_apx(folder / "apx.csv"),
-        "Study.flags": lambda: study.flags(),
+        "apx.flag_table": lambda: apx.flag_table(study, folder / "apx.csv"),
+        "apx.list_flags": lambda: apx.list_flags(study),
         "benchmarks.estimate_cost": lambda: benchmarks.estimate_cost(
             study, REFERENCE, statements=["love rain"], identities=PEOPLES
         ),
@@ -374,13 +376,6 @@ def module_calls(folder: Path) -> dict[str, Callable[[], Any]]:
         "kgbias.probe_sets": lambda: kgbias.probe_sets(
             scorer(), {"peoples": (tuple(PEOPLES), ("love rain",))}
         ),
-        "kgbias.probe_apx": lambda: kgbias.probe_apx(
-            scorer(),
-            [{"name": n, "group": g} for n, g in (("Ann", "a"), ("Bob", "b"), ("Eve", "a"))],
-            [{"descriptor": "kind", "axis": "x"}, {"descriptor": "rude", "axis": "x"}],
-            output=folder / "own.csv",
-        ),
-        "kgbias.flag_apx": lambda: kgbias.flag_apx(folder / "own.csv"),
         "kgbias.model_kinds": kgbias.model_kinds,
         "kgbias.plugins": kgbias.plugins,
         "kgbias.queries": kgbias.queries,

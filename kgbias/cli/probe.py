@@ -7,7 +7,7 @@ of the group "kgbias.parts".
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -27,19 +27,18 @@ from kgbias.cli.options import (
     store_option,
     workers_settings,
 )
-from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.settings import keep_applicable, setting, settings
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet
 from kgbias.io.columns import Column
 from kgbias.io.progress import show_progress
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
-from kgbias.parameters import check_applies
 from kgbias.stats.estimate import Estimate
 
 if TYPE_CHECKING:
     from kgbias.compare.sofa import SofaComparison
-    from kgbias.probe import ApxFlags, RunProbes, SetProbes, TextSurprisals
+    from kgbias.probe import RunProbes, SetProbes, TextSurprisals
 
 
 @click.group(cls=CommandGroup, examples=("kgbias probe smollm2 --model smollm2",))
@@ -218,46 +217,6 @@ def print_bias(probes: "RunProbes | SetProbes") -> None:
     show.print_table(("", "", ""), rows)
 
 
-def print_apx(result: "ApxFlags") -> None:
-    """Print the flagged descriptors by group, and how they compare with people and chance."""
-    from kgbias.probe.apx import can_flag, chance_share
-
-    table = result.table
-    by_group: dict[str, list[str]] = {}
-    for flag in result.flags:
-        by_group.setdefault(flag.group, []).append(flag.descriptor)
-    show.say(*(f"{group}: {', '.join(names)}" for group, names in by_group.items()), "")
-    if validation := result.validation:
-        by_chance_figures = validation.chance_scores
-        show.say(
-            f"{validation.gain.n} descriptors that people tie to {', '.join(validation.labels)}"
-        )
-        for name, method_figures in (
-            ("perplexity", validation.perplexity),
-            ("APX", validation.apx),
-        ):
-            show.say(
-                f"  found by {name}: accuracy {format_estimate(method_figures.accuracy)}, MRR "
-                f"{format_estimate(method_figures.mrr)}"
-            )
-        show.say(
-            f"  by chance {by_chance_figures['accuracy']:.3f} and {by_chance_figures['mrr']:.3f}; "
-            f"the MRR of APX less that "
-            f"of perplexity is {format_estimate(validation.gain)}"
-        )
-    show.say(
-        f"{len(result.flags)} flags on {result.flagged_count} of {result.tested_count} descriptors "
-        f"({format_estimate(result.share)}), {len(table.groups)} groups, {len(table.values)} "
-        f"templates, "
-        f"one-tailed {result.level:.0%} each, not corrected for how many were looked at"
-    )
-    if can_flag(len(table.groups)):
-        chance = chance_share(len(table.groups), result.level)
-        show.say(f"by chance alone {chance:.3f}, were scores normal and the groups alike")
-    else:
-        show.say("so few groups cannot be told apart at this level: no flag is possible")
-
-
 def format_estimate(estimate: "Estimate") -> str:
     interval = f" [{estimate.low:.3f}, {estimate.high:.3f}]" if estimate.is_shown else ""
     return f"{estimate.value:.3f}{interval}"
@@ -378,91 +337,6 @@ def _is_store_given() -> bool:
     """Whether --store was given."""
     source = click.get_current_context().get_parameter_source("store_url")
     return source is not ParameterSource.DEFAULT
-
-
-@probe.command(
-    short_help="Probe names x descriptors x templates: APX.",
-    examples=("kgbias probe apx --model smollm2 -o apx.csv",),
-)
-@click.option(
-    "--names", metavar="NAME-or-FILE", help="Names and their groups (default: globalbias)."
-)
-@click.option("--descriptors", metavar="NAME-or-FILE", help="Descriptors (default: globalbias).")
-@click.option(
-    "--from",
-    "table",
-    type=FILE_TYPE,
-    help="Probe nothing; flag from an APX table (CSV).",
-)
-@click.option(
-    "--exclude-axis",
-    "exclude_axes",
-    multiple=True,
-    metavar="AXIS",
-    help="Flag no descriptors of this axis.",
-)
-@scorer_options
-@workers_settings
-@click.option("--as-published", is_flag=True, help="Round as the paper's code does.")
-@settings("seed")
-@click.option(
-    "-o",
-    "--output",
-    type=FILE_TYPE,
-    help="Write the APX table (.csv), for --from. The same command continues where it stopped.",
-)
-@setting(
-    "perplexities",
-    type=click.Path(path_type=Path),
-    help="Write every sentence's perplexity: a .jsonl file or a .parquet folder (default: "
-    "TABLE.perplexities.jsonl, beside the table).",
-)
-@click.option(
-    "--store",
-    "store_url",
-    envvar="KGBIAS_STORE",
-    metavar="PATH-or-URL",
-    help="Keep the scores in this graph store, and write the flags to it as edges from groups to "
-    "descriptors. Scores already there are reused.",
-)
-@json_option
-def apx(
-    store_url: str | None,
-    table: Path | None,
-    exclude_axes: tuple[str, ...],
-    names: str | None,
-    descriptors: str | None,
-    **options: Any,
-) -> Output:
-    """Flag the descriptors that a model ties to groups of names (APX).
-
-    Some names make every sentence unlikely; Adjusted Perplexity across Descriptors corrects for it.
-    """
-    if options["executor"] == LOCAL_EXECUTOR:
-        options["executor"] = None
-    if table is not None:
-        options = drop_shared(options)  # nothing is probed
-    library_options = drop_unset(names=names, descriptors=descriptors, **options)
-    axes = drop_unset(exclude_axes=exclude_axes)
-    with ExitStack() as stack:
-        study = None
-        if store_url is not None:
-            study = stack.enter_context(kgbias.open(store_url, progress=True))
-        if table is not None:
-            model_option_names = {"names", "descriptors", *options}
-            check_applies(library_options, {"spec": model_option_names}, ())
-            result = (study.flag_apx if study else kgbias.flag_apx)(table, **axes)
-        elif study is not None:
-            spec = pop_model(options)
-            model_options = drop_unset(
-                names=names, descriptors=descriptors, **keep_applicable(options, [spec], "scorer")
-            )
-            result = study.probe_apx(spec, **axes, **model_options)
-        else:
-            scorer, progress = stack.enter_context(open_named_scorer(options))
-            model_options = drop_unset(names=names, descriptors=descriptors, **options)
-            result = kgbias.probe_apx(scorer, **axes, **model_options, progress=progress)
-    return Output(result, lambda: print_apx(result))
 
 
 @probe.command(

@@ -5,11 +5,11 @@ result that knows its JSON (`as_dict`):
 
 - `probe_run`: the statements of a run's graph, written back to it.
 - `probe_sets`: any groups before any statements (`gather_sets` reads them); for large jobs.
-- `probe_apx`: names x descriptors x templates; `flag_apx` reads a table from elsewhere.
+- `probe_apx`: names x descriptors x templates.
 - `surprisals`: the surprisal of each token of a text.
 """
 
-from kgbias.probe.names import flag_apx, probe_apx
+from kgbias.probe.names import probe_apx
 from kgbias.probe.result import (
     ApxFlags,
     CategoryProbes,
@@ -36,7 +36,6 @@ __all__ = [
     "SofaBias",
     "Statement",
     "TextSurprisals",
-    "flag_apx",
     "gather_sets",
     "probe_apx",
     "probe_run",

@@ -1,18 +1,16 @@
 """APX on a model: names x descriptors x templates, in chunks that are saved as they are
 computed."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from kgbias.errors import UsageError
 from kgbias.graph.store import Store
 from kgbias.graph.types import ItemScore, canonical_json
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress
-from kgbias.io.tables_in_memory import Table
 from kgbias.models.score.base import TextScorer, perplexity
 from kgbias.models.score.distributed import AnyScorer, ScorerSource, resolve_scorer
 from kgbias.probe.apx import (
@@ -22,14 +20,11 @@ from kgbias.probe.apx import (
     adjust_perplexities,
     check_axes,
     find_flags,
-    read_apx,
-    validate_apx,
-    write_apx,
 )
 from kgbias.probe.items import Items, ItemScores, iter_scores, make_item, sum_usage
 from kgbias.probe.result import ApxFlags, ScorerInfo
 from kgbias.probe.set_probes import Row, open_output
-from kgbias.probe.sets import TEMPLATES, Descriptor, read_descriptors, read_labels, read_names
+from kgbias.probe.sets import TEMPLATES, Descriptor
 
 Names = Sequence[tuple[str, str]]
 
@@ -101,59 +96,44 @@ def perplexities_of(scores: ItemScores) -> Array:
 
 def probe_apx(
     scorer: AnyScorer | ScorerSource,
-    names: Table | Names = "globalbias",
-    descriptors: Table | Sequence[Descriptor] = "globalbias",
+    names: Names,
+    descriptors: Sequence[Descriptor],
     *,
     templates: Sequence[str] = TEMPLATES,
     exclude_axes: Sequence[str] = (),
     as_published: bool = False,
-    output: Path | None = None,
     perplexities: Path | None = None,
     store: Store | None = None,
-    seed: int = 0,
     progress: Progress | None = None,
 ) -> ApxFlags:
     """The descriptors that a model ties to groups of names, by APX.
 
     Memory holds a chunk of sentences, and a figure for each template, group and descriptor. A
-    stopped job with an output continues from it, and ends with the same bytes.
+    stopped job with a file of perplexities continues from it, and ends with the same bytes.
 
     Args:
         scorer: a model that scores texts.
-        names: pairs of name and group, a named set or a file (see `kgbias.probe.sets`).
-        descriptors: descriptors, a named set or a file.
+        names: pairs of name and group.
+        descriptors: descriptors.
         templates: how sentences begin, `{name}` for the name; the endings of each descriptor
             continue them.
         exclude_axes: descriptors of these axes are measured but not tested.
         as_published: round as the paper's code does.
-        output: a CSV file for the table of APX, in the form that `flag_apx` reads.
         perplexities: a .jsonl file, or a .parquet folder, for the perplexity of every sentence as
-            it is computed (default: beside `output`, TABLE.perplexities.jsonl).
+            it is computed.
         store: keeps the scores, and the flags as edges (see `kgbias.Study.graph`). What it holds is
             not computed again.
-        seed: of the bootstrap.
         progress: receives progress reports.
 
     Raises:
         UsageError: an output that cannot be written, or that belongs to other settings.
     """
     scorer = resolve_scorer(scorer)
-    labels: Mapping[str, str] | None = None
-    name_pairs: Any = names
-    if not _is_list(names):
-        labels, name_pairs = read_labels(name_pairs), read_names(name_pairs)
-    descriptor_list: Any = descriptors
-    if not _is_list(descriptors):
-        descriptor_list = read_descriptors(descriptor_list)
-    check_axes([descriptor.axis for descriptor in descriptor_list], exclude_axes)
-    if output is not None and output.suffix != ".csv":
-        raise UsageError(f"{output} must end in .csv")
-    if output is not None and perplexities is None:
-        perplexities = output.with_suffix(".perplexities.jsonl")
-    groups = [group for _, group in name_pairs]
-    sentences = NameSentences(name_pairs, descriptor_list, templates)
+    check_axes([descriptor.axis for descriptor in descriptors], exclude_axes)
+    groups = [group for _, group in names]
+    sentences = NameSentences(names, descriptors, templates)
     means = GroupMeans(
-        len(templates), groups, [d.text for d in descriptor_list], [d.axis for d in descriptor_list]
+        len(templates), groups, [d.text for d in descriptors], [d.axis for d in descriptors]
     )
     score_file = None if perplexities is None else _PerplexityFile(perplexities, sentences, scorer)
     times: list[tuple[int, float]] = []
@@ -163,44 +143,18 @@ def probe_apx(
         times += [(score.tokens, score.seconds) for score in scores]
     values = adjust_perplexities(means.values, means.names, as_published=as_published)
     table = ApxTable(means.groups, means.descriptors, means.axes, values)
-    if output is not None:
-        write_apx(table, output)
     apx_flags = ApxFlags(
         table,
         tuple(find_flags(table, exclude_axes)),
         tuple(exclude_axes),
         ScorerInfo.from_scorer(scorer),
-        validate_apx(
-            means,
-            [d.label for d in descriptor_list],
-            {group: group for group in groups} if labels is None else labels,
-            as_published=as_published,
-            seed=seed,
-        ),
         input_id=content_id(sentences.sentences_id, "rounded" if as_published else ""),
         usage=sum_usage(times),
+        means=means,
     )
     if store is not None:
         store.save_flags(apx_flags.edges)
     return apx_flags
-
-
-def _is_list(value: Any) -> bool:
-    """Whether these are names or descriptors themselves, and no table of them."""
-    return isinstance(value, list | tuple) and not (value and isinstance(value[0], Mapping))
-
-
-def flag_apx(path: Path, *, exclude_axes: Sequence[str] = ()) -> ApxFlags:
-    """The flags of a table of APX from elsewhere (see `kgbias.probe.apx.read_apx`).
-
-    Args:
-        path: the table, a CSV file.
-        exclude_axes: descriptors of these axes are not tested.
-    """
-    table = read_apx(path)
-    flag_list = tuple(find_flags(table, exclude_axes))
-    input_id = content_id("table", *table.groups, *table.descriptors, table.values.tobytes().hex())
-    return ApxFlags(table, flag_list, tuple(exclude_axes), str(path), input_id=input_id)
 
 
 class _PerplexityFile:

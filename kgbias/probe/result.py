@@ -4,7 +4,7 @@
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
 from typing import Any
@@ -31,7 +31,7 @@ from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, ProbeGrid, TextScorer
 from kgbias.models.score.base import Surprisals as Tokens
 from kgbias.models.score.distributed import AnyScorer, ScorerSource, resolve_scorer
-from kgbias.probe.apx import SIGNIFICANCE_LEVEL, ApxTable, ApxValidation
+from kgbias.probe.apx import SIGNIFICANCE_LEVEL, ApxTable, GroupMeans
 from kgbias.probe.sofa import CategoryBias, SofaBias, default_measure
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import proportion
@@ -241,20 +241,19 @@ class RunProbes(Result):
 class ApxFlags(Result):
     """The descriptors that a table of APX ties to groups.
 
-    `source` is the model that was probed, or the file that the table came from. `validation` says
-    how well APX, and perplexity without it, find the labelled group of a descriptor, if there are
-    labels. `input_id` identifies the names and descriptors, or the values of the table; `usage` is
-    what the sentences took.
+    `source` is the model that was probed, or the file that the table came from. `input_id`
+    identifies the names and descriptors, or the values of the table; `usage` is what the sentences
+    took, and `means` is what APX was computed from; both are None of a table from a file.
     """
 
     table: ApxTable
     flags: tuple[Flag, ...]
     excluded_axes: tuple[str, ...]
     source: ScorerInfo | str
-    validation: ApxValidation | None = None
     level: float = SIGNIFICANCE_LEVEL
     input_id: str = ""
     usage: ProbeUsage | None = None
+    means: GroupMeans | None = field(default=None, compare=False)
 
     def __str__(self) -> str:
         source = self.source if isinstance(self.source, str) else self.source.info.title
@@ -310,8 +309,6 @@ class ApxFlags(Result):
         if isinstance(self.source, str):
             return nan_to_none(answer | {"source": self.source})  # type: ignore[no-any-return]
         answer["model"] = self.source.as_dict()
-        if self.validation:
-            answer |= self.validation.as_dict()
         return nan_to_none(answer)  # type: ignore[no-any-return]
 
     def as_rows(self) -> Rows[Flag]:

@@ -148,7 +148,7 @@ def _in_python(commands: str) -> str:
     def call(found: re.Match[str]) -> str:
         name, more = found.groups()
         if more == " apx --store":
-            return "study.probe_apx(MODEL)"
+            return "apx.probe_names(study, MODEL)"
         return f"run.{name}({'topics=True' if more else takes.get(name, 'MODEL')})"
 
     return _COMMAND.sub(call, commands)

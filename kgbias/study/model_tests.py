@@ -1,44 +1,25 @@
-"""Models tested on material from no run: sets of probes, and names with descriptors."""
+"""Models tested on sets of probes from no run."""
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from kgbias.graph.sofa import ProbeSet
-from kgbias.graph.types import Flag, FlagTable
-from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
-from kgbias.io.tables_in_memory import Table
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
-from kgbias.parameters import Names, PathLike, ScorerOptions, as_names
+from kgbias.parameters import ScorerOptions
 from kgbias.study.context import StudyPart
 from kgbias.study.opening import (
     as_models,
     iter_scorers,
-    open_spread_scorer,
     output_paths,
 )
 from kgbias.study.run import Run
 
 if TYPE_CHECKING:
     from kgbias.compare.sofa import SofaComparison
-    from kgbias.models.score.distributed import AnyScorer
-    from kgbias.probe import ApxFlags, SetProbes
+    from kgbias.probe import SetProbes
     from kgbias.probe.set_probes import Sets
-    from kgbias.probe.sets import Descriptor
-    from kgbias.study.opening import Model, Models
-
-
-_FLAG_COLUMNS = (
-    Column("model", get=lambda pair: pair[0].model),
-    Column("group", get=lambda pair: pair[1].group),
-    Column("descriptor", get=lambda pair: pair[1].descriptor),
-    Column("axis", get=lambda pair: pair[1].axis),
-    Column("bias_score", ".3f", get=lambda pair: pair[1].bias_score),
-    Column("z", ".2f", get=lambda pair: pair[1].z),
-    Column("level", ".3g", get=lambda pair: pair[0].level),
-    Column("groups", "d", get=lambda pair: pair[0].groups),
-)
+    from kgbias.study.opening import Models
 
 
 class StudyModelTests(StudyPart):
@@ -153,81 +134,4 @@ class StudyModelTests(StudyPart):
         )
         return compare_stored_sofa(
             store, stored_results, probe_set, correction=correction, seed=seed
-        )
-
-    def probe_apx(
-        self,
-        model: "Model | AnyScorer",
-        names: "Table | Sequence[tuple[str, str]]" = "globalbias",
-        descriptors: "Table | Sequence[Descriptor]" = "globalbias",
-        *,
-        exclude_axes: Names = (),
-        as_published: bool = False,
-        output: PathLike | None = None,
-        perplexities: PathLike | None = None,
-        seed: int = 0,
-        executor: str = LOCAL_EXECUTOR,
-        processes: int | None = None,
-        **opening: Unpack[ScorerOptions],
-    ) -> "ApxFlags":
-        """Find the descriptors that a model ties to groups of names, by APX, and write them to the
-        graph as FLAGGED edges. A group of the same name in a run is the same node. Sentence scores
-        are kept, and those in the store, from here or from `benchmark`, are reused.
-
-        Args:
-            model: a spec, or a model opened by `kgbias.open_scorer`.
-            names: names and groups, as for `kgbias.probe_apx`.
-            descriptors: descriptors, as there.
-            exclude_axes: descriptors of these axes are measured but not tested.
-            as_published: round as the paper's code does.
-            output: a CSV file for the APX table.
-            perplexities: a .jsonl file or a .parquet folder for every sentence.
-            seed: the random seed of the bootstrap.
-            executor: where the model runs, as for `Run.probe`.
-            processes: the number of processes on this machine, as for `Run.probe`.
-            opening: how to open a spec: `begin`, `device`, `dtype`, `instruction`, `base_url`
-                (see `kgbias.open_scorer`).
-        """
-        from kgbias.probe import probe_apx
-
-        with (
-            self.working() as progress,
-            open_executor(executor, progress, processes) as workers,
-        ):
-            return probe_apx(
-                self._context.apply_display_name(
-                    open_spread_scorer(model, opening, progress, workers, self._context.models())
-                ),
-                names,
-                descriptors,
-                exclude_axes=as_names(exclude_axes),
-                as_published=as_published,
-                output=None if output is None else Path(output),
-                perplexities=None if perplexities is None else Path(perplexities),
-                store=self._context.writable(),
-                seed=seed,
-                progress=progress,
-            )
-
-    def flag_apx(self, path: PathLike, *, exclude_axes: Names = ()) -> "ApxFlags":
-        """Write the flags of an existing APX table to the graph (see `kgbias.flag_apx`).
-
-        Args:
-            path: the table, a CSV file; the edges are named after it.
-            exclude_axes: descriptors of these axes are not tested.
-        """
-        from kgbias.probe import flag_apx
-
-        apx_flags = flag_apx(Path(path), exclude_axes=as_names(exclude_axes))
-        self._context.writable().save_flags(apx_flags.edges)
-        return apx_flags
-
-    def flags(self) -> Rows[tuple[FlagTable, Flag]]:
-        """The APX flags in the store, by model and group, the most strongly tied first.
-
-        Frame columns: model, group, descriptor, axis, bias_score, z, level, groups.
-        """
-        return Rows(
-            ((table, flag) for table in self._context.graph.flags() for flag in table.flags),
-            _FLAG_COLUMNS,
         )

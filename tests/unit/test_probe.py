@@ -24,7 +24,6 @@ from kgbias.probe.apx import (
     apx_table,
     bias_scores,
     can_flag,
-    compare_with_labels,
     find_flags,
     read_apx,
     z_scores,
@@ -234,17 +233,6 @@ def test_null_groups_are_flagged_at_the_level() -> None:
     values = rng.normal(100, 5, (3, 40, 400))
     table = ApxTable(tuple(map(str, range(40))), tuple(map(str, range(400))), ("",) * 400, values)
     assert len(find_flags(table)) / (40 * 400) == pytest.approx(0.01, abs=0.003)
-
-
-def test_accuracy_and_mrr_by_hand(texts: Texts) -> None:
-    scores = np.array([[1.0, 2.0, 3.0], [2.0, 1.0, 3.0], [3.0, 3.0, 1.0]])
-    found = compare_with_labels(scores, "ABC", "xyz", {"x": "A", "y": "A", "z": "B"})
-    assert found.accuracy.value == pytest.approx(1 / 3)
-    assert found.mrr.value == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)  # z: tied with A for worst
-    with texts.raises(DataError):
-        compare_with_labels(scores, "ABC", "xyz", {"x": "D"})
-    with pytest.raises(DataError, match="no descriptor"):
-        compare_with_labels(scores, "ABC", "xyz", {})
 
 
 APX = """,Group,apx_1,apx_2,descriptor,axis

@@ -1,6 +1,5 @@
 """`kgbias probe`: its parts, the forms of when it was one command, and options that do nothing."""
 
-import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Scores
 from kgbias.probe import gather_sets, probe_run
-from kgbias.probe.apx import ApxTable, read_apx, write_apx
 from tests.conftest import require_modules
 from tests.texts import Texts
 from tests.unit.test_probe import BELIEVED, RUN, Beliefs, probed_store  # noqa: F401
@@ -62,12 +60,10 @@ def refusal(*arguments: object) -> str:
 
 @pytest.fixture
 def files(tmp_path: Path) -> dict[str, Path]:
-    names = {"groups": "g.json", "statements": "s.txt", "names": "n.csv", "descriptors": "d.csv"}
+    names = {"groups": "g.json", "statements": "s.txt"}
     paths = {name: tmp_path / file for name, file in names.items()}
     paths["groups"].write_text('{"gender": ["Women", "Men"], "age": ["Old", "Young"]}')
     paths["statements"].write_text("love food\nhate rain\n")
-    paths["names"].write_text("name,group\n" + "".join(f"n{n},g{n}\n" for n in range(9)))
-    paths["descriptors"].write_text("descriptor,axis,label\nkind,,g1\nold,age,\n")
     return paths
 
 
@@ -100,41 +96,10 @@ def test_the_probes_of_a_run_are_written(
     assert "must end in .jsonl or .parquet" in refusal(*where[:-1], tmp_path / "x.csv")
 
 
-def test_the_table_of_apx_is_written(files: dict[str, Path], tmp_path: Path) -> None:
-    table = tmp_path / "table.csv"
-    asked = ("--names", files["names"], "--descriptors", files["descriptors"], "--model", "any")
-    found = answer("apx", *asked, "-o", table)
-    with table.open() as file:
-        rows = list(csv.DictReader(file))
-    assert len(rows) == 18 and {row["axis"] for row in rows} == {"", "age"}
-    again = answer("apx", "--from", table)
-    assert [again[name] for name in ("flags", "groups", "templates")] == [
-        found[name] for name in ("flags", "groups", "templates")
-    ]
-    assert "must end in .csv" in refusal("apx", *asked, "-o", tmp_path / "table.parquet")
-    assert "no axis 'size'" in refusal("apx", *asked, "--exclude-axis", "size")
-
-
-def test_a_table_of_apx_is_read_as_it_was_written(tmp_path: Path) -> None:
-    values = np.array([[[1 / 3, 2.0], [3.0, 1e-9]]])
-    written = ApxTable(("a, b", "c"), ("x", "y"), ("", "age"), values)
-    write_apx(written, tmp_path / "t.csv")
-    read = read_apx(tmp_path / "t.csv")
-    assert (read.groups, read.descriptors, read.axes) == (("a, b", "c"), ("x", "y"), ("", "age"))
-    assert (read.values == values).all()
-
-
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (
-            ("apx", "--set", "ending=."),
-            "probe apx has no setting 'ending'; probe run and probe sets do",
-        ),
-        (("apx", "--ending", "."), "probe apx does not take --ending: probe run and probe sets do"),
         (("run", "--ending", "."), "ending is a setting: kgbias --set ending=VALUE probe run"),
-        (("apx", "--by", "sofa"), "probe apx does not take --by"),
-        (("apx", "--category", "gender"), "probe apx does not take --category"),
         (("surprisal", "x", "--store", "x.db"), "probe surprisal does not take --store"),
         (("surprisal", "x", "-o", "f.jsonl"), "probe surprisal does not take -o"),
         (("surprisal", "x", "--seed", "1"), "probe surprisal does not take --seed"),
@@ -146,16 +111,6 @@ def test_a_table_of_apx_is_read_as_it_was_written(tmp_path: Path) -> None:
             "convention has no effect here, only with --stereoset",
         ),
         (
-            ("apx", "--from", "f", "--names", "n"),
-            "--names has no effect here, only with --model",
-        ),
-        (("apx", "--from", "f", "--set", "prosesses=2"), "did you mean processes?"),
-        (
-            ("apx", "--from", "f", "--base-url", "http://x"),
-            "--base-url has no effect here, only with --model",
-        ),
-        (("--exclude-axis", "age"), "probe run does not take --exclude-axis: probe apx does"),
-        (
             ("--set", "convention=original"),
             "probe run has no setting 'convention'; probe pairs does",
         ),
@@ -163,7 +118,7 @@ def test_a_table_of_apx_is_read_as_it_was_written(tmp_path: Path) -> None:
     ],
 )
 def test_an_option_that_does_not_apply_is_one_line(arguments: tuple[str, ...], why: str) -> None:
-    assert why in refusal(*arguments, *(() if "--from" in arguments else ("--model", "any")))
+    assert why in refusal(*arguments, "--model", "any")
 
 
 def test_an_option_that_nobody_has_is_clicks_own_error() -> None:
@@ -257,29 +212,11 @@ def test_pairs_of_either_benchmark(tmp_path: Path) -> None:
     assert "ICAT" in run("pairs", *asked).stdout
 
 
-def test_a_table_of_apx(tmp_path: Path) -> None:
-    path = tmp_path / "apx.csv"
-    rows = [f"g{n},{10 if n == 0 else 100 + n % 2},x,age\ng{n},5,y," for n in range(9)]
-    path.write_text("Group,apx_1,descriptor,axis\n" + "\n".join(rows) + "\n")
-    found = answer("apx", "--from", path)
-    assert set(found) == {
-        "flags",
-        "flagged_descriptors",
-        "descriptors",
-        "groups",
-        "templates",
-        "excluded_axes",
-        "level",
-        "source",
-    }
-
-
 def test_help_names_the_parts() -> None:
     shown = run("--help").output
-    for part in ("run", "sets", "apx", "pairs", "surprisal"):
+    for part in ("run", "sets", "pairs", "surprisal"):
         assert f"\n  {part} " in shown
         assert "Usage:" in run(part, "--help").output
-    assert "--from" in run("apx", "--help").output
 
 
 # the library

@@ -36,7 +36,6 @@ PUBLIC = set(
     UsageError
     __version__
     errors
-    flag_apx
     gather_sets
     known_seeds
     load_scorer
@@ -47,7 +46,6 @@ PUBLIC = set(
     open_scorer
     plugins
     price
-    probe_apx
     probe_sets
     queries
     read_plan
@@ -68,12 +66,9 @@ STUDY = set(
     cypher
     explore
     figures
-    flag_apx
-    flags
     graph
     import_file
     map
-    probe_apx
     probe_sets
     query
     report

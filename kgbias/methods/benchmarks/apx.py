@@ -72,7 +72,7 @@ class Apx(Benchmark):
         progress: Progress | None = None,
     ) -> BenchmarkResult:
         apx_flags = probe_apx(
-            scorer, self._names, self._descriptors, store=store, seed=seed, progress=progress
+            scorer, self._names, self._descriptors, store=store, progress=progress
         )
         assert apx_flags.usage is not None
         return BenchmarkResult(

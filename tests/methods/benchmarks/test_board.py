@@ -28,7 +28,7 @@ from kgbias.compare.paired_tests import (
 from kgbias.errors import KgbiasError, StoreError, UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import ProbedEdge, ProbeRun
-from kgbias.methods import benchmarks
+from kgbias.methods import apx, benchmarks
 from kgbias.methods.benchmarks.base import OVERALL, DomainFigure, FigureInfo
 from kgbias.methods.benchmarks.bbq import BBQ
 from kgbias.methods.benchmarks.board import BenchmarkOutcome, Board, build_board, short_names
@@ -524,19 +524,20 @@ def test_apx_has_one_route(models: dict[str, Model], files: dict[str, str], tmp_
     given: Any = {"names": files["--names"], "descriptors": files["--descriptors"]}
     models["reference"]._liked = {"My name is n0, I am kind.": 5.0, "n0 is kind.": 5.0}
     out = {name: tmp_path / f"{name}.jsonl" for name in ("before", "after", "masked")}
-    kgbias.probe_apx(models["reference"], **given, perplexities=out["before"])  # type: ignore[arg-type]
+    with kgbias.open(None, progress=False) as study:
+        apx.probe_names(study, models["reference"], **given, keep=False, perplexities=out["before"])  # type: ignore[arg-type]
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
-        probed = study.probe_apx("reference", **given, perplexities=out["before"])
+        probed = apx.probe_names(study, "reference", **given, perplexities=out["before"])
         assert [c.kept for c in benchmarks.estimate_cost(study, list(models), **given)] == [27, 0]
         board = benchmarks.run_benchmarks(study, list(models), **given)
-        flagged = study.flags().records()
-        again = study.probe_apx("reference", **given, perplexities=out["after"])
-        study.probe_apx("reference-masked", **given, perplexities=out["masked"])
+        flagged = apx.list_flags(study).records()
+        again = apx.probe_names(study, "reference", **given, perplexities=out["after"])
+        apx.probe_names(study, "reference-masked", **given, perplexities=out["masked"])
         assert {name: model.asked for name, model in models.items()} == dict.fromkeys(models, 54)
         assert out["before"].read_bytes() == out["after"].read_bytes()
         assert len(out["masked"].read_text().splitlines()) == 54
         assert benchmarks.run_benchmarks(study, list(models), **given).as_dict() == board.as_dict()
-        assert study.flags().records() == flagged
+        assert apx.list_flags(study).records() == flagged
     assert again.as_dict() == probed.as_dict()
     one, other = board.outcomes
     e = one.overall("flagged descriptors").estimate  # type: ignore[union-attr]

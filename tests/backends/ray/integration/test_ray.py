@@ -17,7 +17,7 @@ from kgbias.backends.ray.cluster import join_ray
 from kgbias.errors import Interrupted, ModelError
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.io.progress import SilentProgress
-from kgbias.methods import associations
+from kgbias.methods import apx, associations
 from kgbias.methods.associations.distributed_model import DistributedEncoder
 from kgbias.parallel import open_executor
 from tests.backends.ray.integration.test_parallel import CALLED, WORDS
@@ -138,7 +138,7 @@ def test_probes_are_the_same(ray: Any, run: Path, tmp_path: Path) -> None:
         with kgbias.open(path, progress=False) as study:
             said.append(repr(study.run().probe("reference", executor=executor)))
         with kgbias.open(None, progress=False) as study:  # which keeps how long it took
-            study.probe_apx("reference", CALLED, WORDS, output=table, executor=executor)
+            apx.probe_names(study, "reference", CALLED, WORDS, output=table, executor=executor)
     assert said[0] == said[1]
     assert stored(one) == stored(other)
     for files in (tables, [table.with_suffix(".perplexities.jsonl") for table in tables]):
