@@ -42,7 +42,7 @@ from kgbias.graph.types import (
     GroupName,
     Metric,
     NameProbe,
-    NodePlace,
+    NodeCentrality,
     Run,
     Score,
     Topic,
@@ -103,11 +103,11 @@ def fill_store(store: Store, count: int) -> None:
     store.save_topics(run.id, [TopicModel("benchmark", tuple(topics), tuple(about), {})])
     kinds = {"group": {g.id: g.name for g in run.groups}, "object": objects}
     places = [
-        NodePlace(kind, id, name, rng.randrange(99), rng.random(), rng.randrange(9), 2)
+        NodeCentrality(kind, id, name, rng.randrange(99), rng.random(), rng.randrange(9), 2)
         for kind, nodes in kinds.items()
         for id, name in nodes.items()
     ]
-    store.save_places(run.id, places)
+    store.save_centralities(run.id, places)
     believing = BeliefRun(ModelInfo("none"), record={"by": "benchmark"})
     store.put(run.id, BelievedEdge, believed, asking=believing)
     names = [

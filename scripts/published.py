@@ -30,7 +30,7 @@ from kgbias.compare.sofa import measure_rank_agreements
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import DataError
-from kgbias.graph.profiles import labels_of
+from kgbias.graph.profiles import list_profile_labels
 from kgbias.io.reading import assume_encoding
 from kgbias.io.stereoset_file import LABELS, PARTS, StereoSetExample, read_examples
 from kgbias.io.tables import read_table
@@ -254,10 +254,14 @@ def profiles(folder: Path) -> Iterator[PublishedRow]:
         attributes = list(model_profiles[0].values_by_attribute())
         matrix = encode(model_profiles, attributes).matrix(attributes)
         split_sets = list(
-            random_splits(labels_of(model_profiles, "group"), [p.name for p in model_profiles], 20)
+            random_splits(
+                list_profile_labels(model_profiles, "group"), [p.name for p in model_profiles], 20
+            )
         )
         for kind, value in zip(LABEL_KINDS, published, strict=True):
-            accuracy_trials = run_trials(matrix, labels_of(model_profiles, kind), split_sets)
+            accuracy_trials = run_trials(
+                matrix, list_profile_labels(model_profiles, kind), split_sets
+            )
             low, high = min(accuracy_trials.accuracies), max(accuracy_trials.accuracies)
             yield PublishedRow(
                 f"accuracy by {kind}, {model}",

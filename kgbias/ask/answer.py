@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from kgbias.ask.retrieval import Retrieval, RetrievedGroup, RetrievedStatement
 from kgbias.graph.prompting import LoggedPrompter
-from kgbias.graph.selection import triple_columns
+from kgbias.graph.selection import triple_columns_at
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import PromptTemplate
@@ -130,7 +130,7 @@ class QuestionAnswer(Result):
         """The statements that were retrieved. Columns: group, predicate, object, count, arm, share
         (of all statements about the group), similarity, why."""
         columns = (
-            *triple_columns("triple"),
+            *triple_columns_at("triple"),
             Column("share", ".1%", get=attrgetter("share.value")),
             Column("similarity", ".2f"),
             Column("why"),

@@ -24,11 +24,11 @@ from kgbias.io.columns import Column
 from kgbias.io.text import format_duration
 
 if TYPE_CHECKING:
-    from kgbias.graph.types import NodePlace
+    from kgbias.graph.types import NodeCentrality
     from kgbias.study.records import GroupCost
 
 _MAX_SHOWN = 10
-_PLACE_COLUMNS = (
+_CENTRALITY_COLUMNS = (
     Column("kind"),
     Column("betweenness", ".4f"),
     Column("degree", "d"),
@@ -48,22 +48,23 @@ def structure(run_name: str | None, store_url: str, seed: int, **selection: Any)
     """Find central groups and objects, communities, and the objects that bridge groups, and write
     them to the graph. In a run with several arms, --arm selects one."""
     with kgbias.open(store_url, progress=True) as study:
-        places = study.run(run_name).structure(seed=seed, **selection)
-    return Output(places, lambda: _print_places(places))
+        centralities = study.run(run_name).structure(seed=seed, **selection)
+    return Output(centralities, lambda: _print_centralities(centralities))
 
 
-def _print_places(places: "kgbias.Rows[NodePlace]") -> None:
-    communities = len({place.community for place in places})
-    bridges = [place for place in places if place.kind == "object" and place.groups > 1]
+def _print_centralities(centralities: "kgbias.Rows[NodeCentrality]") -> None:
+    communities = len({node.community for node in centralities})
+    bridges = [node for node in centralities if node.kind == "object" and node.groups > 1]
     show.say(
-        f"{len(places)} nodes in {communities} communities; {len(bridges)} objects bridge groups"
+        f"{len(centralities)} nodes in {communities} communities; "
+        f"{len(bridges)} objects bridge groups"
     )
     rows = []
-    for kind, places_chosen in (("group", places), ("object", bridges)):
-        of_kind = [place for place in places_chosen if place.kind == kind]
-        of_kind.sort(key=lambda place: (-place.betweenness, -place.degree, place.label))
+    for kind, chosen in (("group", centralities), ("object", bridges)):
+        of_kind = [node for node in chosen if node.kind == kind]
+        of_kind.sort(key=lambda node: (-node.betweenness, -node.degree, node.label))
         rows += of_kind[:_MAX_SHOWN]
-    show.print_rows(kgbias.Rows(rows, _PLACE_COLUMNS))
+    show.print_rows(kgbias.Rows(rows, _CENTRALITY_COLUMNS))
 
 
 @click.command(cls=Command, examples=("kgbias cost smollm2",))

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from kgbias.errors import UsageError
 from kgbias.explore.columns import ColumnBlock, KeyNumbers, quantise
-from kgbias.graph.selection import Selection, iter_repetitions, resolve_scope
+from kgbias.graph.selection import Selection, iter_echoes, resolve_scope
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore
 from kgbias.io.progress import Progress
@@ -318,7 +318,7 @@ def find_echoes(table: StatementTable, progress: Progress) -> None:
     progress.stage("echoes", len(table.runs))
     echo = np.zeros(len(table.generation), bool)
     for run in table.runs:
-        ids = [bytes.fromhex(answer.generation_id) for answer in iter_repetitions(run)]
+        ids = [bytes.fromhex(answer.generation_id) for answer in iter_echoes(run)]
         echo |= np.isin(table.generation, np.frombuffer(b"".join(ids), ID_DTYPE))
         progress.advance()
     table.is_echo = echo

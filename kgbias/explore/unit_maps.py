@@ -278,7 +278,7 @@ def find_communities(
 
     group_count, object_count = len(table.groups), len(table.objects)
     group_communities, object_communities = np.full(group_count, -1), np.full(object_count, -1)
-    stored = table.runs[0].places() if len(table.runs) == 1 else []
+    stored = table.runs[0].centralities() if len(table.runs) == 1 else []
     group_totals = np.bincount(group, count, minlength=group_count)
     for place in stored:
         if place.kind == "group" and (number := table.groups.find(place.node_id)) >= 0:

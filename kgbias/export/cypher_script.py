@@ -10,7 +10,7 @@ from typing import Any
 from kgbias.export.content import ExportContent
 from kgbias.export.graph_passes import iter_reviewed
 from kgbias.graph import shape
-from kgbias.graph.decisions import Decision, decision_row
+from kgbias.graph.decisions import Decision, decision_properties
 from kgbias.graph.graph_tables import (
     generation_node,
     property_values,
@@ -171,7 +171,7 @@ def _decision_statement(run: Run, decision: Decision) -> str:
         f"MATCH (r:Run {{uid: {cypher_literal(run.id)}}}), "
         f"(n:Generation {{uid: {cypher_literal(decision.generation_id)}}}) "
         f"MERGE (d:Decision {{uid: {cypher_literal(decision.id)}}}) "
-        f"SET {_set_properties('d', decision_row(decision))} "
+        f"SET {_set_properties('d', decision_properties(decision))} "
         "MERGE (r)-[:REVIEWED]->(d) MERGE (d)-[:DECIDES]->(n);\n"
     )
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Generic, NamedTuple, TypeVar
 
 from kgbias.export.content import ExportContent
-from kgbias.graph.decisions import Decision, decision_row, latest_decisions
+from kgbias.graph.decisions import Decision, decision_properties, latest_decisions
 from kgbias.graph.edge_records import edges_by_asking
 from kgbias.graph.graph_tables import (
     AskedEdges,
@@ -99,7 +99,7 @@ class ExportPasses:
         self.metrics = run.metrics()
         self.topic_models = run.topics()
         self.tests = run.associations()
-        self.asked_edges = [
+        self.edges_with_askings = [
             AskedEdges(edge, asking, run.find_all(edge.record, asking=asking))
             for asking_kind, edges in edges_by_asking().items()
             for asking in run.find_all(asking_kind.record)
@@ -109,11 +109,12 @@ class ExportPasses:
         for belief_run in run.find_all(BeliefRun):
             self.names += run.names(belief_run.id)
         self.near_duplicates = run.near_duplicates()
-        self.places = run.places()
+        self.centralities = run.centralities()
         self.profiles = run.profiles()
         self.flags = run.store.flags()
         self.placements = {
-            p.node_id: property_values("PLACED", p) | {"placed_by": run.name} for p in self.places
+            p.node_id: property_values("PLACED", p) | {"placed_by": run.name}
+            for p in self.centralities
         }
         # Only the predicates and objects about which something was found.
         self.texts: dict[str, dict[str, str]] = {
@@ -144,14 +145,14 @@ class ExportPasses:
         groups = self.texts["group"]
         self.names = [n for n in self.names if n.nonce or n.group_id in groups]
         names = {n.id for n in self.names}
-        self.asked_edges = [
+        self.edges_with_askings = [
             a._replace(records=[e for e in a.records if self._has_ends(e, names)])
-            for a in self.asked_edges
+            for a in self.edges_with_askings
         ]
         self.near_duplicates = [
             x for x in self.near_duplicates if all(map(self._has_parts, x.ends))
         ]
-        self.places = [p for p in self.places if p.node_id in self.texts[p.kind]]
+        self.centralities = [p for p in self.centralities if p.node_id in self.texts[p.kind]]
         self.profiles = [p for p in self.profiles if p.group_id in groups]
         self.flags = [
             replace(t, flags=tuple(f for f in t.flags if node_id("group", f.group) in groups))
@@ -166,7 +167,7 @@ class ExportPasses:
 
     def iter_probe_edges(self) -> Iterator[StatementEdge | NameProbe]:
         """The edges between statements and groups or their names."""
-        for asked in self.asked_edges:
+        for asked in self.edges_with_askings:
             yield from asked.records
 
     def iter_statement_edges(self) -> Iterator[StatementEdge | NameProbe]:
@@ -263,7 +264,7 @@ class ExportPasses:
             _with_progress(self._iter_generations(), "generations", expected_count, self._progress),
             {
                 "Generation": lambda g: (g.row,),
-                "Decision": lambda g: [decision_row(d) for d in g.decisions],
+                "Decision": lambda g: [decision_properties(d) for d in g.decisions],
             },
             {
                 ("REVIEWED", "Run", "Decision"): lambda g: reviewed_edges(run_id, g.decisions),

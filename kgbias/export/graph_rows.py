@@ -48,7 +48,7 @@ class GraphRows(ExportPasses):
                 for id, text in self.texts["group"].items()
             ),
         )
-        models = {run.model, *(a.asking.model for a in self.asked_edges)}
+        models = {run.model, *(a.asking.model for a in self.edges_with_askings)}
         models |= {t.model for t in self.tests} | {r.model for r in self.sofa}
         yield graph_tables.model_nodes(sorted(models, key=lambda m: m.id))
         run_values = {"uid": run.id, "seconds": run.store.run_seconds(run.id), "seq": 0}
@@ -90,13 +90,13 @@ class GraphRows(ExportPasses):
         if self.profiles:
             yield from graph_tables.profile_edges(run.id, self.profiles)
         yield graph_tables.flag_edges(self.flags)
-        yield from graph_tables.place_edges(run.id, self.places)
+        yield from graph_tables.centrality_edges(run.id, self.centralities)
         yield from graph_tables.topic_model_edges(run.id, run.name, self.topic_models)
         yield graph_tables.attribution_edges(run.attributions())
         yield graph_tables.label_edges(x for x in self.labels if self.has_triple(x.triple_id))
         yield "TESTED", "Run", "AssociationTest", [(run.id, t.id, {}) for t in self.tests]
         yield from graph_tables.test_edges(self.tests)
-        yield from graph_tables.asked_edges(run.id, run.name, self.asked_edges)
+        yield from graph_tables.edges_with_askings(run.id, run.name, self.edges_with_askings)
         yield graph_tables.name_edges(self.names)
         yield "STATES", "Triple", "Statement", self._states_edges()
         yield "TESTED", "Run", "SofaResult", [(run.id, r.id, {}) for r in self.sofa]

@@ -101,7 +101,7 @@ DECISION_COLUMNS = ("uid", *(p.name for p in DECISION_PROPERTIES))
 """What stores keep for a decision."""
 
 
-def decision_row(decision: Decision) -> dict[str, str]:
+def decision_properties(decision: Decision) -> dict[str, str]:
     """A decision as the properties of its node, without absent ones."""
     row = {"uid": decision.id, **to_properties(decision)}
     return {name: row[name] for name in DECISION_COLUMNS if row[name] is not None}

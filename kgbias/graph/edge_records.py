@@ -1,6 +1,6 @@
 """Records that are edges of the graph: a class says of what type, between which nodes.
 
-    @edge_record(EdgeRecord("FIGURE", "a figure of a group in a run", "Run", "SocialGroup", ...))
+    @declare_edge(EdgeRecord("FIGURE", "a figure of a group in a run", "Run", "SocialGroup", ...))
     @dataclass(frozen=True, slots=True)
     class GroupScore: ...
 
@@ -10,7 +10,7 @@ the table of a SQLite store, what both stores write, read and delete (`Store.put
 its class, in a module that `kgbias.graph.shape` imports, and the code that uses it.
 
 Some edges come from asking a model about a run. How it was asked is a record of its own, and an
-edge from the run to the model (`asking_record`); it is unfinished until that record is put.
+edge from the run to the model (`declare_asking`); it is unfinished until that record is put.
 """
 
 from collections.abc import Callable, Mapping
@@ -117,7 +117,7 @@ ASKING_RECORDS: dict[RecordClass, AskingRecord] = {}
 """The records of how models were asked, by class."""
 
 
-def edge_record(edge: EdgeRecord) -> Callable[[_Class], _Class]:
+def declare_edge(edge: EdgeRecord) -> Callable[[_Class], _Class]:
     """Declare that the records of a class are edges."""
 
     def declare(record: _Class) -> _Class:
@@ -127,7 +127,7 @@ def edge_record(edge: EdgeRecord) -> Callable[[_Class], _Class]:
     return declare
 
 
-def asking_record(asking: AskingRecord) -> Callable[[_Class], _Class]:
+def declare_asking(asking: AskingRecord) -> Callable[[_Class], _Class]:
     """Declare that the records of a class say how a model was asked."""
 
     def declare(record: _Class) -> _Class:

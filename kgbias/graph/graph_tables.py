@@ -22,18 +22,18 @@ from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.graph.types import (
     AssociationNode,
-    Attribution,
     FlagTable,
     Generation,
     GroupName,
     NearDuplicate,
-    NodePlace,
+    NodeCentrality,
     ProbeRun,
     Run,
     Score,
     TopicModel,
     Triple,
     TripleView,
+    WordAttribution,
     node_id,
     topic_model_id,
 )
@@ -57,8 +57,8 @@ KIND_BY_LABEL = {label: kind for kind, label in LABEL_BY_KIND.items()}
 
 
 def property_values(name: str, record: object, /, **extra_values: Any) -> dict[str, Any]:
-    """The properties that a node or edge of this label or type takes from a record, and those given
-    `extra_values` it."""
+    """The properties that a node or edge of this label or type takes from a record; those in
+    `extra_values` are as given."""
     kind: type = type(record)
     values = {}
     for property_name, get in _property_getters(name, kind):
@@ -204,7 +204,7 @@ def _end_getter(field: str, run_id: str) -> Callable[[Any], str]:
     return attrgetter(field) if field else lambda _: run_id
 
 
-def place_edges(run_id: str, node_places: Sequence[NodePlace]) -> Iterator[EdgeTable]:
+def centrality_edges(run_id: str, node_places: Sequence[NodeCentrality]) -> Iterator[EdgeTable]:
     for kind in ("group", "object"):
         rows = [
             (run_id, p.node_id, property_values("PLACED", p)) for p in node_places if p.kind == kind
@@ -244,7 +244,7 @@ def topic_model_edges(run_id: str, run: str, fitted: Sequence[TopicModel]) -> It
     yield "OUTLIER", "Triple", "TopicModel", to_none
 
 
-def attribution_edges(found_attributions: Iterable[Attribution]) -> EdgeTable:
+def attribution_edges(found_attributions: Iterable[WordAttribution]) -> EdgeTable:
     rows = (
         (a.triple_id, a.metric.id, property_values("ATTRIBUTED", a)) for a in found_attributions
     )
@@ -290,7 +290,7 @@ class AskedEdges(NamedTuple):
     records: Sequence[Any]
 
 
-def asked_edges(run_id: str, run: str, batches: Sequence[AskedEdges]) -> Iterator[EdgeTable]:
+def edges_with_askings(run_id: str, run: str, batches: Sequence[AskedEdges]) -> Iterator[EdgeTable]:
     """How models were asked about a run (edges such as PROBED_WITH), and the edges that this
     made."""
     kinds = edges_by_asking()

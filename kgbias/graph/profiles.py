@@ -90,6 +90,6 @@ def list_attributes(profiles: Iterable[Profile]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(p.attribute for profile in profiles for p in profile.parts))
 
 
-def labels_of(profiles: Sequence[Profile], kind: str) -> list[str]:
+def list_profile_labels(profiles: Sequence[Profile], kind: str) -> list[str]:
     """What the name of each profile stands for; "" if that is not known."""
     return [profile.labels.get(kind, "") for profile in profiles]

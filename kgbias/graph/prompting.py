@@ -19,7 +19,7 @@ from kgbias.models.base import Completer, PromptForm, Request
 def load_prompts(
     name: str | Path, example_values: Mapping[str, Mapping[str, Any]]
 ) -> dict[str, PromptTemplate]:
-    """The `example_values` templates of a folder, given by its name in `prompts/` or by its path.
+    """The templates of a folder, given by its name in `prompts/` or by its path.
     `example_values` has example values for what each template may name.
 
     Raises UsageError if there is no such folder, DataError for a template that is missing or

@@ -22,9 +22,9 @@ _T = TypeVar("_T")
 def push_run(run: StoredRun, target: Store, progress: Progress | None = None) -> int:
     """Copy a run: its seeds, answers, generations, triples, what people decided about them, the
     scores of its current metrics, and everything found about it (figures, association tests,
-    topics, probes, forced choices, beliefs, SoFa, near-duplicates, recorded stereotypes, the places
-    of its nodes, profiles), and the labels of its triples. Returns the number of generations that
-    the target did not have.
+    topics, probes, forced choices, beliefs, SoFa, near-duplicates, recorded stereotypes, the
+    centralities of its nodes, profiles), and the labels of its triples. Returns the number of
+    generations that the target did not have.
 
     Generations are streamed: a few thousand of an import are in memory at a time, or one round of
     any other run, which the target replaces as a whole. Raises RunConflict if the target has
@@ -91,7 +91,7 @@ def push_run(run: StoredRun, target: Store, progress: Progress | None = None) ->
         # Without the marks of statements that a review has rejected since.
         own_matches = tuple(mark for mark in matches.marks if mark.triple_id in triple_ids)
         target.save_stereotype_matches(run.id, replace(matches, marks=own_matches))
-    target.save_places(run.id, source.places(run.id))
+    target.save_centralities(run.id, source.centralities(run.id))
     for encoder in source.encoders():
         target.save_vectors(encoder, source.vectors(run.id, encoder))
     target.save_corpus(run.id, source.corpus(run.id))

@@ -101,8 +101,8 @@ def properties(
     moved_first: Sequence[str] = (),
     moved_last: Sequence[str] = (),
 ) -> tuple[Property, ...]:
-    """The properties of a class's records: those of these names, or all `excluded` some, with some
-    moved to the front or the end."""
+    """The properties of a class's records: those of these names, or all but those `excluded`, with
+    some moved to the front or the end."""
     by_name = {p.property.name: p.property for p in _record_parts(kind)}
     middle = names or [
         name for name in by_name if name not in (*excluded, *moved_first, *moved_last)

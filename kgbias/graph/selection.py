@@ -184,7 +184,7 @@ class SelectedStatements(Result):
         return self.note
 
 
-def triple_columns(part: str) -> tuple[Column, ...]:
+def triple_columns_at(part: str) -> tuple[Column, ...]:
     """The same columns, of rows whose triple is this part of them."""
     return tuple(
         replace(column, get=attrgetter(f"{part}.{column.name}")) for column in TRIPLE_COLUMNS
@@ -273,7 +273,7 @@ class _SelectionRule:
         self.arms, self._all_arms, self._threshold = resolve_scope(
             run, selection, said_arms, measured=measured
         )
-        repetitions = list(iter_repetitions(run)) if selection.exclude_echoes else []
+        repetitions = list(iter_echoes(run)) if selection.exclude_echoes else []
         self._echo_counts = _count_by_triple(repetitions)
         self._echo_ids = frozenset(s.generation_id for s in repetitions)
         self._said_counts: Counter[tuple[str, str]] = Counter()
@@ -360,10 +360,10 @@ def need_one_arm(run: StoredRun, selected: SelectedStatements) -> SelectedStatem
 
 def count_echoes(run: StoredRun) -> Counter[tuple[str, str]]:
     """How many statements of each arm and triple repeat an example of their own prompt."""
-    return _count_by_triple(iter_repetitions(run))
+    return _count_by_triple(iter_echoes(run))
 
 
-def iter_repetitions(run: StoredRun) -> Iterator[ExampleRow]:
+def iter_echoes(run: StoredRun) -> Iterator[ExampleRow]:
     """The answers that repeat an example of their own prompt."""
     run_language_code = run_language(run.config)
     for row in run.iter_example_rows():
@@ -378,10 +378,10 @@ def _count_by_triple(rows: Iterable[ExampleRow]) -> Counter[tuple[str, str]]:
     return counts
 
 
-def count_first_repetitions(run: StoredRun) -> Counter[str]:
+def count_first_attempt_echoes(run: StoredRun) -> Counter[str]:
     """The number of first attempts, by arm, that yielded a statement that repeats an example.
     Answers that the crawl itself counted as echoes yielded no statement and are not included."""
-    return Counter(s.arm for s in iter_repetitions(run) if s.attempt == 0)
+    return Counter(s.arm for s in iter_echoes(run) if s.attempt == 0)
 
 
 def run_language(config: Mapping[str, Any]) -> str:

@@ -43,9 +43,7 @@ from kgbias.graph.stereotypes import (
 )
 from kgbias.graph.types import (
     Answer,
-    AssociationEdge,
     AssociationNode,
-    Attribution,
     BeliefRun,
     BelievedEdge,
     BenchmarkItem,
@@ -62,13 +60,15 @@ from kgbias.graph.types import (
     Metric,
     NameProbe,
     NearDuplicate,
-    NodePlace,
+    NodeCentrality,
     ProbedEdge,
     ProbeRun,
     Run,
     Topic,
     TopicAssignment,
     TopicModel,
+    WordAttribution,
+    WordSetEdge,
 )
 
 DERIVED_MEASURES = (
@@ -118,7 +118,7 @@ _UID = _text_properties(uid="id, computed from its content")
 _NAME = _text_properties(name="the same, which Neo4j Browser shows on a node without a style")
 _WORDS = (*_UID, *_text_properties(text="as first written"), *_NAME)
 _PLACE_PROPERTIES = (
-    *properties(NodePlace),
+    *properties(NodeCentrality),
     *_text_properties(
         placed_by="the run that these numbers are from: the newest that placed the node"
     ),
@@ -422,7 +422,7 @@ _NAMED_EDGES: tuple[Edge, ...] = (
         "TARGET",
         "a target of a test",
         (("AssociationTest", "SocialGroup"),),
-        properties(AssociationEdge),
+        properties(WordSetEdge),
         ("side",),
     ),
     Edge(
@@ -433,14 +433,14 @@ _NAMED_EDGES: tuple[Edge, ...] = (
             ("AssociationTest", "Topic"),
             ("AssociationTest", "SocialGroup"),
         ),
-        properties(AssociationEdge),
+        properties(WordSetEdge),
         ("side",),
     ),
     Edge(
         "PLACED",
         "a node's place in the run's graph",
         (("Run", "SocialGroup"), ("Run", "Object")),
-        properties(NodePlace),
+        properties(NodeCentrality),
     ),
     Edge("MODELLED_BY", "the run's topics", (("Run", "TopicModel"),)),
     Edge(
@@ -462,7 +462,7 @@ _NAMED_EDGES: tuple[Edge, ...] = (
         "ATTRIBUTED",
         "what each token does to a score",
         (("Triple", "Metric"),),
-        properties(Attribution, moved_first=("method",)),
+        properties(WordAttribution, moved_first=("method",)),
         ("method",),
     ),
     Edge("STATES", "the statement of a triple", (("Triple", "Statement"),)),

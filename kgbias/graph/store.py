@@ -39,7 +39,6 @@ from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
-    Attribution,
     Batch,
     Category,
     ChangeToken,
@@ -50,7 +49,7 @@ from kgbias.graph.types import (
     ItemScore,
     Metric,
     NearDuplicate,
-    NodePlace,
+    NodeCentrality,
     ProbeRun,
     Run,
     RunState,
@@ -60,6 +59,7 @@ from kgbias.graph.types import (
     TopicModel,
     Triple,
     TripleView,
+    WordAttribution,
     node_id,
 )
 from kgbias.io.progress import Progress
@@ -304,12 +304,12 @@ class Store(Protocol):
         ones."""
         ...
 
-    def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
-        """Make these the places of the run's nodes."""
+    def save_centralities(self, run_id: str, centralities: Sequence[NodeCentrality]) -> None:
+        """Make these the centralities of the run's nodes."""
         ...
 
-    def places(self, run_id: str) -> list[NodePlace]:
-        """The places of the run's nodes, by kind and id; empty until they are saved."""
+    def centralities(self, run_id: str) -> list[NodeCentrality]:
+        """The centralities of the run's nodes, by kind and id; empty until they are saved."""
         ...
 
     def save_vectors(self, encoder: str, vectors: "StatementVectors") -> None:
@@ -436,11 +436,11 @@ class Store(Protocol):
         """The run's topic models by category, topics by number and edges by triple."""
         ...
 
-    def save_attributions(self, attributions: Sequence[Attribution]) -> None:
+    def save_attributions(self, attributions: Sequence[WordAttribution]) -> None:
         """Write attributions, replacing those of the same metric, triple and method."""
         ...
 
-    def attributions(self, run_id: str) -> list[Attribution]:
+    def attributions(self, run_id: str) -> list[WordAttribution]:
         """The attributions of the run's triples by its current metrics, by measure and triple."""
         ...
 
@@ -679,8 +679,8 @@ class StoredRun:
     save_near_duplicates = _run_method(Store.save_near_duplicates)
     stereotype_matches = _run_method(Store.stereotype_matches)
     save_stereotype_matches = _run_method(Store.save_stereotype_matches)
-    places = _run_method(Store.places)
-    save_places = _run_method(Store.save_places)
+    centralities = _run_method(Store.centralities)
+    save_centralities = _run_method(Store.save_centralities)
     vectors = _run_method(Store.vectors)
 
     # What was found by asking models

@@ -7,7 +7,7 @@ from operator import or_
 from random import Random
 from typing import TYPE_CHECKING, Any
 
-from kgbias.graph.types import NodePlace, TripleView, node_id
+from kgbias.graph.types import NodeCentrality, TripleView, node_id
 from kgbias.io.progress import Progress, SilentProgress
 
 if TYPE_CHECKING:
@@ -81,8 +81,8 @@ _SAMPLED_SOURCES = 500
 
 def measure_structure(
     triples: Sequence[TripleView], *, seed: int = 0, progress: Progress | None = None
-) -> list[NodePlace]:
-    """The place of every group and object, by kind and id.
+) -> list[NodeCentrality]:
+    """The centrality of every group and object, by kind and id.
 
     The graph is undirected: an edge joins a group and an object named for it, weighted by how
     often. `degree` is the sum of the weights at a node. `betweenness` is the share of shortest
@@ -90,7 +90,7 @@ def measure_structure(
     2,000 nodes it is estimated from 500 sources. `community` is the number of its community by
     Louvain (Blondel et al. 2008); 0 is the largest. `groups` is, for an object, the number of
     groups that it was named for (with 2 or more, it bridges them); for a group, the number of
-    groups that it shares an object with. The same triples and seed give the same places.
+    groups that it shares an object with. The same triples and seed give the same figures.
     """
     import networkx as nx
 
@@ -105,8 +105,8 @@ def measure_structure(
     by_size = sorted(communities, key=lambda members: (-len(members), min(members)))
     community = {node: number for number, members in enumerate(by_size) for node in members}
     groups = _count_near_groups(graph)
-    places = [
-        NodePlace(
+    centralities = [
+        NodeCentrality(
             data["kind"],
             node,
             data["label"],
@@ -117,7 +117,7 @@ def measure_structure(
         )
         for node, data in graph.nodes(data=True)
     ]
-    return sorted(places, key=lambda place: (place.kind, place.node_id))
+    return sorted(centralities, key=lambda node: (node.kind, node.node_id))
 
 
 def _weighted_graph(nx: Any, triples: Sequence[TripleView]) -> Any:

@@ -20,7 +20,7 @@ from functools import lru_cache
 from operator import attrgetter
 from typing import Annotated, Any, Literal
 
-from kgbias.graph.edge_records import RUN, AskingRecord, EdgeRecord, asking_record, edge_record
+from kgbias.graph.edge_records import RUN, AskingRecord, EdgeRecord, declare_asking, declare_edge
 from kgbias.graph.record import HIGH_MEANING, LOW_MEANING, OrNaN, StoredAs
 from kgbias.graph.record import canonical_json as canonical_json
 from kgbias.ids import content_id, normalise
@@ -102,7 +102,7 @@ class StatementEdge:
         return statement_id(self.predicate_id, self.object_id)
 
 
-@asking_record(AskingRecord("PROBED_WITH", "a probing of the run", "probing", unfinished="{}"))
+@declare_asking(AskingRecord("PROBED_WITH", "a probing of the run", "probing", unfinished="{}"))
 @dataclass(frozen=True, slots=True)
 class ProbeRun:
     """A run's probes under one model with one set of scoring conventions (`settings`: dtype, what
@@ -117,7 +117,7 @@ class ProbeRun:
         return self.model.configured_id(self.settings)
 
 
-@asking_record(
+@declare_asking(
     AskingRecord(
         "PUT_TO",
         "a model that had to choose the groups of the run's statements",
@@ -131,7 +131,7 @@ class ChoiceRun(ProbeRun):
     options and answers, the template, the temperature and the seed."""
 
 
-@asking_record(
+@declare_asking(
     AskingRecord(
         "BELIEVED_BY",
         "a model whose probabilities of the run's statements were read after names of groups",
@@ -146,7 +146,7 @@ class BeliefRun(ProbeRun):
     found: the floor, the figures of groups, and how many statements were said but not probed."""
 
 
-@edge_record(
+@declare_edge(
     EdgeRecord(
         "PROBED",
         "how probable a statement is of a group",
@@ -189,7 +189,7 @@ class ProbedEdge(StatementEdge):
 CHOSEN_MORE, CHOSEN_OF_NAME = "chosen more", "of this name"
 
 
-@edge_record(
+@declare_edge(
     EdgeRecord(
         "CHOSEN",
         "how often a model that had to choose took a group for the one a statement is about",
@@ -272,7 +272,7 @@ class GroupName:
         return not self.group_id
 
 
-@edge_record(
+@declare_edge(
     EdgeRecord(
         "PROBED_BEFORE",
         "how probable a statement is after a name",
@@ -306,7 +306,7 @@ class NameProbe:
         return statement_id(self.predicate_id, self.object_id)
 
 
-@edge_record(
+@declare_edge(
     EdgeRecord(
         "BELIEVED",
         "what a model's probabilities say of a statement and a group, over the group's names",
@@ -593,7 +593,7 @@ class TripleView:
         return statement_id(node_id("predicate", self.predicate), node_id("object", self.object))
 
 
-@edge_record(
+@declare_edge(
     EdgeRecord(
         "FIGURE",
         "a figure of a group in a run",
@@ -630,7 +630,7 @@ class GroupScore(Estimate):
 
 
 @dataclass(frozen=True, slots=True)
-class NodePlace:
+class NodeCentrality:
     """The place of a group or object in the structure of a run's graph; `kgbias.graph.structure`
     defines the numbers."""
 
@@ -729,7 +729,7 @@ class TopicModel:
 
 
 @dataclass(frozen=True, slots=True)
-class Attribution:
+class WordAttribution:
     """What each word of a triple's sentence does to a metric's score, by a method and its version.
     An effect above 0 raises the score. Effects are in units of the score or, for cam, in
     log-odds (`kgbias.methods.attribution`)."""
@@ -743,7 +743,7 @@ class Attribution:
 
 
 @dataclass(frozen=True, slots=True)
-class AssociationEdge:
+class WordSetEdge:
     """What a set of an association test is about: TARGET (X, Y) or ATTRIBUTE (A, B) to a node in
     the graph. `side` is x, y, a or b; `kind` is group, object or topic."""
 
@@ -771,7 +771,7 @@ class AssociationNode:
     low: Annotated[OrNaN, LOW_MEANING]
     high: Annotated[OrNaN, HIGH_MEANING]
     record: Annotated[Mapping[str, Any], "all figures and settings, as JSON"]
-    edges: tuple[AssociationEdge, ...] = ()
+    edges: tuple[WordSetEdge, ...] = ()
     p_published: Annotated[OrNaN, "as in the method's paper, where that differs"] = math.nan
     p_holm: Annotated[OrNaN, "corrected for the tests of the call (Holm)"] = math.nan
     p_bh: Annotated[OrNaN, "the same (Benjamini-Hochberg)"] = math.nan

@@ -92,9 +92,9 @@ def find_neighbours(
     floor: float,
     candidates: "NDArray[np.int64] | None" = None,
 ) -> list[list[tuple[int, float]]]:
-    """For each row, what `find_nearest` finds of the others, or of those `candidates` them (their
-    numbers, in order). Of a row with many near ones, which of those equally near at the end of its
-    list come in is left open. Compares all pairs, some rows at a time."""
+    """For each row, what `find_nearest` finds of the others, or of the `candidates` among
+    them (their numbers, in order). Of a row with many near ones, which of those equally near at
+    the end of its list come in is left open. Compares all pairs, some rows at a time."""
     import numpy as np
 
     candidates = np.arange(len(rows)) if candidates is None else candidates

@@ -43,14 +43,13 @@ from kgbias.graph.draws import Draws
 from kgbias.graph.selection import (
     SelectedStatements,
     Selection,
-    count_first_repetitions,
+    count_first_attempt_echoes,
     select_statements,
 )
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
-    Attribution,
     BeliefRun,
     ChoiceRun,
     ChosenEdge,
@@ -64,6 +63,7 @@ from kgbias.graph.types import (
     RunSummary,
     TopicModel,
     TripleView,
+    WordAttribution,
 )
 from kgbias.graph.vectors import StatementVectors
 from kgbias.io.progress import Progress, SilentProgress
@@ -135,7 +135,7 @@ class RunData:
         return self.stored.associations()
 
     @cached_property
-    def attributions(self) -> Sequence[Attribution]:
+    def attributions(self) -> Sequence[WordAttribution]:
         """The effects of words on scores."""
         return self.stored.attributions()
 
@@ -207,7 +207,7 @@ class RunData:
     def echoes_let_pass(self) -> Mapping[str, int]:
         """By arm, how many first attempts yielded a statement that repeats an example and that the
         crawl itself let pass."""
-        return count_first_repetitions(self.stored)
+        return count_first_attempt_echoes(self.stored)
 
     @cached_property
     def probes(self) -> Sequence[tuple[ProbeRun, list[ProbedEdge]]]:

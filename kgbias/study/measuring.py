@@ -15,7 +15,7 @@ from kgbias.graph.selection import (
     select_statements,
 )
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import MIN_SAME_COSINE, NodePlace, Topic
+from kgbias.graph.types import MIN_SAME_COSINE, NodeCentrality, Topic
 from kgbias.io.columns import Column
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
@@ -249,7 +249,9 @@ class RunMeasuring(RunPart):
         self.stored.store.name_topic(match.id, new_name)
         return find_topic(self.stored.topics(), f"{match.category}:{match.number}")
 
-    def structure(self, *, seed: int = 0, **selection: Unpack[SelectionOptions]) -> Rows[NodePlace]:
+    def structure(
+        self, *, seed: int = 0, **selection: Unpack[SelectionOptions]
+    ) -> Rows[NodeCentrality]:
         """Find central groups and objects, communities, and the objects that bridge groups, in the
         statements of one arm that count (`counted_statements`), and write them to the graph. `seed`
         is for the search for communities.
@@ -266,9 +268,9 @@ class RunMeasuring(RunPart):
 
         statements = need_one_arm(self.stored, self._select_statements(Selection(**selection)))
         with self._context.working() as progress:
-            places = measure_structure(statements.triples, seed=seed, progress=progress)
-        self.stored.save_places(places)
-        return Rows(places, NodePlace)
+            centralities = measure_structure(statements.triples, seed=seed, progress=progress)
+        self.stored.save_centralities(centralities)
+        return Rows(centralities, NodeCentrality)
 
     def merge(
         self,

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from kgbias.graph.edge_records import EdgeRecord, edge_record
+from kgbias.graph.edge_records import EdgeRecord, declare_edge
 from kgbias.graph.record import OrNaN
 from kgbias.graph.types import Generation, Group, Run, StatementEdge, Triple
 
 
-@edge_record(
+@declare_edge(
     EdgeRecord(
         "MARKED",
         "what a reader marked in a statement about a group",

@@ -30,7 +30,6 @@ from kgbias.graph.stereotypes import (
 )
 from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.types import (
-    Attribution,
     BenchmarkItem,
     Generation,
     Group,
@@ -45,6 +44,7 @@ from kgbias.graph.types import (
     TopicAssignment,
     TopicModel,
     Triple,
+    WordAttribution,
 )
 from kgbias.graph.vectors import StatementVectors
 from kgbias.models.base import ModelInfo
@@ -252,9 +252,9 @@ def test_attributions_follow_the_current_metric(store: Store, run: Run) -> None:
     for metric in (old, new):
         store.save_scores(run.id, metric, [Score(t.id, 0.5) for t in TRIPLES])
         store.save_attributions(
-            [Attribution(TRIPLES[0].id, metric, ("Elves", "love"), (0.25, -0.5), 0.5)]
+            [WordAttribution(TRIPLES[0].id, metric, ("Elves", "love"), (0.25, -0.5), 0.5)]
         )
-    newer = Attribution(TRIPLES[0].id, new, ("Elves",), (1.0,), 0.75)
+    newer = WordAttribution(TRIPLES[0].id, new, ("Elves",), (1.0,), 0.75)
     store.save_attributions([newer])
     assert store.attributions(run.id) == [newer]
 

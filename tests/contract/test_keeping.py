@@ -11,9 +11,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     Answer,
-    AssociationEdge,
     AssociationNode,
-    Attribution,
     BeliefRun,
     BelievedEdge,
     ChoiceRun,
@@ -23,7 +21,7 @@ from kgbias.graph.types import (
     Metric,
     NameProbe,
     NearDuplicate,
-    NodePlace,
+    NodeCentrality,
     ProbedEdge,
     ProbeRun,
     Run,
@@ -31,6 +29,8 @@ from kgbias.graph.types import (
     TopicAssignment,
     TopicModel,
     Triple,
+    WordAttribution,
+    WordSetEdge,
 )
 from tests.contract.test_shape import (
     BELIEVING,
@@ -95,8 +95,10 @@ def overlapping(store: Store) -> None:
     )
     about = (TopicAssignment(SONGS.id, TOPIC.id, 0.75, True), TopicAssignment(OWN.id, None, 0.0))
     store.save_topics(OTHER.id, [TopicModel("peoples", (TOPIC,), about, {"seed": 1})])
-    store.save_attributions([Attribution(SONGS.id, REGARD, ("Elves", "love"), (0.25, -0.5), 0.25)])
-    edges = (AssociationEdge("x", "group", ELVES.id), AssociationEdge("b", "topic", TOPIC.id))
+    store.save_attributions(
+        [WordAttribution(SONGS.id, REGARD, ("Elves", "love"), (0.25, -0.5), 0.25)]
+    )
+    edges = (WordSetEdge("x", "group", ELVES.id), WordSetEdge("b", "topic", TOPIC.id))
     figures = (MODEL, 1.25, 0.01, 0.5, 2.0, {"n": 2}, edges, 0.001, 0.02, 0.015, 8, 9)
     store.save_associations(OTHER.id, [AssociationNode("shared", "C7", "weat", *figures)])
     store.save_associations(None, [AssociationNode("of none", "C8", "weat", *figures)])
@@ -125,7 +127,7 @@ def overlapping(store: Store) -> None:
     store.save_stereotype_matches(
         OTHER.id, replace(HELD, heard=tuple(of_elves), marks=tuple(of_songs))
     )
-    store.save_places(OTHER.id, [NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1)])
+    store.save_centralities(OTHER.id, [NodeCentrality("group", ELVES.id, "Elves", 2, 0.5, 0, 1)])
     for run in (LATER, OTHER):
         store.set_status(run.id, "complete")
 
@@ -139,7 +141,7 @@ def without_order(graph: dict[str, Any]) -> dict[str, Any]:
 
 def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
     everything(store)
-    store.save_places(LATER.id, ())
+    store.save_centralities(LATER.id, ())
     overlapping(store)
     store.save_associations(RUN.id, [n for n in store.associations(OTHER.id)])
     whole = seen(store, narrow=False)

@@ -30,7 +30,6 @@ from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.structure import measure_structure
 from kgbias.graph.types import (
     Answer,
-    AssociationEdge,
     AssociationNode,
     BeliefRun,
     BelievedEdge,
@@ -52,6 +51,7 @@ from kgbias.graph.types import (
     TopicAssignment,
     TopicModel,
     Triple,
+    WordSetEdge,
 )
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query, query_names
@@ -167,8 +167,8 @@ def middle(store: Store) -> Store:
         [GroupScore(2.0, -1.0, 4.0, 4, GROUPS[0].id, "overall_regard", "bootstrap")],
     )
     targets = (
-        AssociationEdge("x", "group", GROUPS[0].id),
-        AssociationEdge("y", "group", GROUPS[1].id),
+        WordSetEdge("x", "group", GROUPS[0].id),
+        WordSetEdge("y", "group", GROUPS[1].id),
     )
     figures = ("songs", "ceat", MODEL, -1.25, 0.0312, -1.5, -1.0, {}, targets, 0.0, 0.0624, 0.05)
     tests = [AssociationNode("t1", *figures, 8, 9), AssociationNode("t2", *figures, 1, 8)]
@@ -176,7 +176,7 @@ def middle(store: Store) -> Store:
     for name, flags in FLAGS.items():
         store.save_flags(FlagTable(name, name, "r1", (), 0.01, 40, flags))
     store.set_status(RUN.id, "complete")
-    store.save_places(RUN.id, measure_structure(store.triples(RUN.id)))
+    store.save_centralities(RUN.id, measure_structure(store.triples(RUN.id)))
     add_topics_and_probes(store)
     read = ItemScore(BenchmarkItem("i1", "bbq", "Age 7", "Age"), (-1.5, -2.25, -4.0), 31, 0.25)
     store.save_item_scores(
@@ -857,7 +857,7 @@ def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_
     embedded = open_store(str(tmp_path / "kgbias.db"))
     objects = [text for text in HOSTILE_TEXTS if len(text) < 200]
     run = measured_run(embedded, GROUPS, objects, per_group=60)  # type: ignore[arg-type]
-    embedded.save_places(run.id, measure_structure(embedded.triples(run.id)))
+    embedded.save_centralities(run.id, measure_structure(embedded.triples(run.id)))
     server = open_store(empty_neo4j)
     assert push_run(StoredRun(embedded, run), server) == 240
     assert push_run(StoredRun(embedded, run), server) == 0
@@ -885,7 +885,7 @@ def test_both_stores_give_the_same_rows_for_a_hostile_run(tmp_path: Path, empty_
             assert all(map(alike, ours, theirs)), name
         asked += len(here.rows)
     assert asked > 500
-    assert server.places(run.id) == embedded.places(run.id) != []
+    assert server.centralities(run.id) == embedded.centralities(run.id) != []
     back = open_store(str(tmp_path / "back.db"))
     push_run(StoredRun(server, run), back)
     assert back.triples(run.id) == embedded.triples(run.id)

@@ -37,9 +37,7 @@ from kgbias.graph.stereotypes import (
 from kgbias.graph.store import Store, StoredRun, open_store
 from kgbias.graph.types import (
     Answer,
-    AssociationEdge,
     AssociationNode,
-    Attribution,
     BeliefRun,
     BelievedEdge,
     BenchmarkItem,
@@ -56,7 +54,7 @@ from kgbias.graph.types import (
     Metric,
     NameProbe,
     NearDuplicate,
-    NodePlace,
+    NodeCentrality,
     ProbedEdge,
     ProbeRun,
     Run,
@@ -65,6 +63,8 @@ from kgbias.graph.types import (
     TopicAssignment,
     TopicModel,
     Triple,
+    WordAttribution,
+    WordSetEdge,
     node_id,
     statement_id,
 )
@@ -189,12 +189,14 @@ def everything(store: Store) -> None:
     )
     about = (TopicAssignment(SONGS.id, TOPIC.id, 0.75, True), TopicAssignment(SONG.id, None, 0.0))
     store.save_topics(RUN.id, [TopicModel("peoples", (TOPIC,), about, {"seed": 1})])
-    store.save_attributions([Attribution(SONGS.id, REGARD, ("Elves", "love"), (0.25, -0.5), 0.25)])
+    store.save_attributions(
+        [WordAttribution(SONGS.id, REGARD, ("Elves", "love"), (0.25, -0.5), 0.25)]
+    )
     edges = (
-        AssociationEdge("x", "group", ELVES.id),
-        AssociationEdge("a", "object", SONGS.object_id),
-        AssociationEdge("b", "topic", TOPIC.id),
-        AssociationEdge("b", "group", ORCS.id),
+        WordSetEdge("x", "group", ELVES.id),
+        WordSetEdge("a", "object", SONGS.object_id),
+        WordSetEdge("b", "topic", TOPIC.id),
+        WordSetEdge("b", "group", ORCS.id),
     )
     figures = (PROBING.model, 1.25, 0.01, 0.5, 2.0, {"n": 2}, edges, 0.001, 0.02, 0.015, 8, 9)
     store.save_associations(
@@ -316,11 +318,13 @@ def everything(store: Store) -> None:
         [NearDuplicate(("adore", "song"), ("love", "songs"), 0.97, "m@1")],
     )
     places = [
-        NodePlace("group", ELVES.id, "Elves", 2, 0.5, 0, 1),
-        NodePlace("object", SONGS.object_id, "songs", 2, 0.25, 1, 2),
+        NodeCentrality("group", ELVES.id, "Elves", 2, 0.5, 0, 1),
+        NodeCentrality("object", SONGS.object_id, "songs", 2, 0.25, 1, 2),
     ]
-    store.save_places(LATER.id, places[:1])
-    store.save_places(RUN.id, [NodePlace("group", ELVES.id, "Elves", 9, 0.0, 3, 3), *places[1:]])
+    store.save_centralities(LATER.id, places[:1])
+    store.save_centralities(
+        RUN.id, [NodeCentrality("group", ELVES.id, "Elves", 9, 0.0, 3, 3), *places[1:]]
+    )
     store.save_stereotype_matches(RUN.id, HELD)
     assert store.stereotype_matches(RUN.id) == [HELD]
     assert store.stereotype_matches(LATER.id) == []
@@ -441,8 +445,8 @@ def odd_values(store: Store) -> None:
         store.save_scores(RUN.id, metric, [Score(triple.id, number / 3, "", one)])
     other = Metric("competence", "rule", "1")
     store.save_scores(RUN.id, other, [Score(SONGS.id, -0.0, ODD[0], parts[3])])
-    tokens = [Attribution(SONGS.id, metric, ODD, tuple(map(float, range(len(ODD)))), 0.5)]
-    store.save_attributions([*tokens, Attribution(SONG.id, metric, (), (), 0.25)])
+    tokens = [WordAttribution(SONGS.id, metric, ODD, tuple(map(float, range(len(ODD)))), 0.5)]
+    store.save_attributions([*tokens, WordAttribution(SONG.id, metric, (), (), 0.25)])
 
 
 LEFT_OUT = {  # what the other run alone has, or no run

@@ -16,7 +16,6 @@ from kgbias.graph.row_types import DrawRow, ExampleRow, ScoreRow, StatementRow, 
 from kgbias.graph.store import Store, open_store
 from kgbias.graph.types import (
     Answer,
-    AssociationEdge,
     AssociationNode,
     Batch,
     BeliefRun,
@@ -35,6 +34,7 @@ from kgbias.graph.types import (
     Run,
     Score,
     Triple,
+    WordSetEdge,
     node_id,
 )
 from kgbias.models.base import ModelInfo
@@ -526,9 +526,7 @@ def test_readers_see_a_crawl_while_it_writes(tmp_path: Path) -> None:
     assert len(reader.triples(RUN.id)) == 4
 
 
-def association(
-    name: str, edges: tuple[AssociationEdge, ...] = (), p: float = 0.01
-) -> AssociationNode:
+def association(name: str, edges: tuple[WordSetEdge, ...] = (), p: float = 0.01) -> AssociationNode:
     return AssociationNode(
         f"id-{name}",
         name,
@@ -699,10 +697,10 @@ def test_association_tests_and_their_edges(store: Store) -> None:
     with pytest.raises(UsageError, match="no kind of node"):
         store.known_nodes("spoon", [])
     edges = (
-        AssociationEdge("a", "group", men),
-        AssociationEdge("a", "object", food),
-        AssociationEdge("x", "group", women),
-        AssociationEdge("y", "group", men),
+        WordSetEdge("a", "group", men),
+        WordSetEdge("a", "object", food),
+        WordSetEdge("x", "group", women),
+        WordSetEdge("y", "group", men),
     )
     first, second = association("b", edges), association("a", p=math.nan)
     for _ in range(2):

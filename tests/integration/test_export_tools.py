@@ -23,12 +23,10 @@ from kgbias.graph.stereotypes import (
 )
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import (
-    AssociationEdge,
     AssociationNode,
-    Attribution,
     GroupScore,
     Metric,
-    NodePlace,
+    NodeCentrality,
     ProbedEdge,
     ProbeRun,
     Run,
@@ -36,6 +34,8 @@ from kgbias.graph.types import (
     Topic,
     TopicAssignment,
     TopicModel,
+    WordAttribution,
+    WordSetEdge,
 )
 from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
@@ -209,13 +209,15 @@ def findings(store: SQLiteStore, run: Run) -> None:
     )
     store.save_topics(run.id, [TopicModel("c", (topic,), about, {"seed": 1})])
     metric = store.metrics(run.id)["regard"]
-    store.save_attributions([Attribution(first.id, metric, ("a", TEXTS[2]), (0.25, -0.5), 0.25)])
+    store.save_attributions(
+        [WordAttribution(first.id, metric, ("a", TEXTS[2]), (0.25, -0.5), 0.25)]
+    )
     store.put(
         run.id,
         GroupScore,
         [GroupScore(1.0, 0.5, 2.0, 2, first.group_id, "overall_regard", "bootstrap")],
     )
-    edges = (AssociationEdge("b", "topic", topic.id), AssociationEdge("x", "group", first.group_id))
+    edges = (WordSetEdge("b", "topic", topic.id), WordSetEdge("x", "group", first.group_id))
     figures = (ModelInfo("probed"), 1.25, 0.01, 0.5, 2.0, {"n": 2}, edges, 0.001, 0.02, 0.015, 8, 9)
     store.save_associations(run.id, [AssociationNode("t", TEXTS[3], "ceat", *figures)])
     triple = next(g.triple for g in store.generations(run.id) if g.triple)
@@ -238,7 +240,9 @@ def findings(store: SQLiteStore, run: Run) -> None:
     )
     store.put(run.id, ProbedEdge, [probed], asking=probing)
     store.put(run.id, ProbeRun, [probing])
-    store.save_places(run.id, [NodePlace("group", first.group_id, first.group, 2, 0.5, 0, 1)])
+    store.save_centralities(
+        run.id, [NodeCentrality("group", first.group_id, first.group, 2, 0.5, 0, 1)]
+    )
     table = StereotypeTable("tales", "CC0", "c0ffee")
     entry = Stereotype("tales", TEXTS[0], TEXTS[1], offensiveness=0.5)
     heard = StereotypeCount(entry, first.group, 1, 0.5)  # nobody was asked whether it is believed
@@ -290,7 +294,7 @@ def test_neo4j_admin_imports_a_whole_store(
             "topics",
             "attributions",
             "associations",
-            "places",
+            "centralities",
             "corpus",
             "profiles",
             "decisions",

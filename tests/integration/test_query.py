@@ -200,7 +200,7 @@ def test_push_and_structure(store: SQLiteStore, run: Run, tmp_path: Path) -> Non
     assert "40 generations were new" in first.stderr and "0 generations were new" in again.stderr
     copy = SQLiteStore(target)
     assert copy.triples(run.id) == store.triples(run.id)
-    assert copy.places(run.id) == store.places(run.id) != []
+    assert copy.centralities(run.id) == store.centralities(run.id) != []
     with sqlite3.connect(target) as db:
         assert db.execute("SELECT count(*) FROM generation").fetchone() == (40,)
     with pytest.raises(UsageError, match="source and target are the same"):

@@ -51,7 +51,7 @@ def everything(path: Path) -> None:
         )
         for probing in run.find_all(ProbeRun):
             run.find_all(ProbedEdge, asking=probing)
-        run.near_duplicates(), run.places()
+        run.near_duplicates(), run.centralities()
         store.save_scores(run.id, Metric("m", "s", "1"), [Score(t.id, 1.0) for t in triples])
         store.set_status(run.id, "complete")
 

@@ -9,7 +9,6 @@ import pytest
 
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import (
-    Attribution,
     Generation,
     Group,
     Metric,
@@ -19,6 +18,7 @@ from kgbias.graph.types import (
     TopicAssignment,
     TopicModel,
     Triple,
+    WordAttribution,
 )
 from kgbias.measure.embedding import Vectors
 from kgbias.measure.topics import model as model_module
@@ -204,7 +204,7 @@ def test_topics_and_attributions_come_back_as_they_were(store: SQLiteStore) -> N
     metric = Metric("regard", "rule", "1")
     triple = store.triples(run.id)[0]
     store.save_scores(run.id, metric, [Score(triple.id, 0.5)])
-    attribution = Attribution(triple.id, metric, ("A", "like", "pie."), (0.0, 0.1, -0.2), 0.5)
+    attribution = WordAttribution(triple.id, metric, ("A", "like", "pie."), (0.0, 0.1, -0.2), 0.5)
     store.save_attributions([attribution])
     store.save_attributions([attribution])
     assert store.attributions(run.id) == [attribution]

@@ -1,6 +1,6 @@
 """What was found in the statements of runs: scores, labels, topics, attributions, association
-tests, flags of APX, scores of benchmarks, near-duplicates, recorded stereotypes, and the places of
-nodes.
+tests, flags of APX, scores of benchmarks, near-duplicates, recorded stereotypes, and the
+centralities of nodes.
 """
 
 from collections.abc import Sequence
@@ -32,20 +32,20 @@ from kgbias.graph.stereotypes import (
     StereotypeTable,
 )
 from kgbias.graph.types import (
-    AssociationEdge,
     AssociationNode,
-    Attribution,
     BenchmarkItem,
     Flag,
     FlagTable,
     ItemScore,
     Metric,
     NearDuplicate,
-    NodePlace,
+    NodeCentrality,
     Score,
     Topic,
     TopicAssignment,
     TopicModel,
+    WordAttribution,
+    WordSetEdge,
     canonical_json,
     storable,
 )
@@ -223,7 +223,7 @@ _FORGET_PLACES = f"""
 MATCH (run:Run {{uid: $run}})-[p:PLACED]->(n)
 DELETE p
 WITH n, run WHERE n.placed_by = run.name
-REMOVE n.placed_by, {", ".join(f"n.{p.name}" for p in properties(NodePlace))}"""
+REMOVE n.placed_by, {", ".join(f"n.{p.name}" for p in properties(NodeCentrality))}"""
 _SHOW_PLACES = """
 UNWIND $rows AS uid
 MATCH (n:{label} {{uid: uid}})<-[placed:PLACED]-(run:Run)
@@ -346,12 +346,14 @@ class Neo4jFindings(Neo4jSession):
     def label_count(self, measure: str) -> int:
         return int(self.read(_COUNT_LABELS, measure=measure)[0]["n"])
 
-    def save_attributions(self, attributions: Sequence[Attribution]) -> None:
+    def save_attributions(self, attributions: Sequence[WordAttribution]) -> None:
         self.write_each(edge_statements(graph_tables.attribution_edges(attributions)))
 
-    def attributions(self, run_id: str) -> list[Attribution]:
+    def attributions(self, run_id: str) -> list[WordAttribution]:
         return [
-            build_record(Attribution, flatten_row(row) | {"metric": build_record(Metric, row["m"])})
+            build_record(
+                WordAttribution, flatten_row(row) | {"metric": build_record(Metric, row["m"])}
+            )
             for row in self.read(_READ_ATTRIBUTIONS, run=run_id)
         ]
 
@@ -379,7 +381,7 @@ class Neo4jFindings(Neo4jSession):
         nodes = []
         for row in self.read(_READ_TESTS, run=run_id):
             edges = [
-                AssociationEdge(end["side"], KIND_BY_LABEL[end["labels"][0]], end["uid"])
+                WordSetEdge(end["side"], KIND_BY_LABEL[end["labels"][0]], end["uid"])
                 for end in row["ends"]
             ]
             edges.sort(key=lambda e: (e.side, e.kind, e.node_id))
@@ -518,15 +520,15 @@ class Neo4jFindings(Neo4jSession):
         # NumPy cannot find the width of no rows.
         return StatementVectors(ends, rows.reshape(len(vector_rows), -1 if vector_rows else 0))
 
-    def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
+    def save_centralities(self, run_id: str, centralities: Sequence[NodeCentrality]) -> None:
         # The old ones too: another run's place shows on them from now on.
-        touched_nodes = {(p.kind, p.node_id) for p in (*self.places(run_id), *places)}
+        touched_nodes = {(p.kind, p.node_id) for p in (*self.centralities(run_id), *centralities)}
         self.write((_FORGET_PLACES, {"run": run_id}))
-        for table in graph_tables.place_edges(run_id, places):
+        for table in graph_tables.centrality_edges(run_id, centralities):
             self.write_each(edge_statements(table, create=True))
         for kind in ("group", "object"):
             ids = sorted(id for place_kind, id in touched_nodes if place_kind == kind)
             self.write_rows(_SHOW_PLACES.format(label=LABEL_BY_KIND[kind]), ids)
 
-    def places(self, run_id: str) -> list[NodePlace]:
-        return self.records(NodePlace, _READ_PLACES, run=run_id)
+    def centralities(self, run_id: str) -> list[NodeCentrality]:
+        return self.records(NodeCentrality, _READ_PLACES, run=run_id)

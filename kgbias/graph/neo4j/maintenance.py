@@ -290,7 +290,7 @@ class Neo4jMaintenance(Neo4jCrawls, Neo4jFindings):
         return shape.order_by_shape(deleted_counts)
 
     def _delete(self, run_id: str, parameters: Row, answers: list[str]) -> None:
-        self.save_places(run_id, ())
+        self.save_centralities(run_id, ())
         self.write_rows("UNWIND $rows AS key MATCH (n:Answer {key: key}) DETACH DELETE n", answers)
         for label, match in _DELETED_FIRST.items():
             # Their edges to categories are found by the run's seeds, which go with them.

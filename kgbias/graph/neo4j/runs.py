@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from kgbias.errors import RunConflict, RunNotFound, no_such
 from kgbias.graph import graph_tables
-from kgbias.graph.decisions import Decision, decision_row, read_decision
+from kgbias.graph.decisions import Decision, decision_properties, read_decision
 from kgbias.graph.neo4j.leases import NodeLease
 from kgbias.graph.neo4j.session import (
     MATCH_SPEC,
@@ -146,7 +146,7 @@ MERGE (d)-[:DECIDES]->(n)"""
 def decision_statements(run_id: str, decisions: Sequence[Decision]) -> list[tuple[str, Row]]:
     """The writes of these decisions, without their effects on generations."""
     return [
-        *node_statements(("Decision", map(decision_row, decisions)), keep_existing=True),
+        *node_statements(("Decision", map(decision_properties, decisions)), keep_existing=True),
         *chain.from_iterable(map(edge_statements, graph_tables.decision_edges(run_id, decisions))),
     ]
 

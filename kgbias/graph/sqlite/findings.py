@@ -1,5 +1,6 @@
 """What was found in the statements of runs: labels, topics, attributions, association tests, flags
-of APX, scores of benchmarks, near-duplicates, recorded stereotypes, and the places of nodes.
+of APX, scores of benchmarks, near-duplicates, recorded stereotypes, and the centralities of
+nodes.
 """
 
 from collections.abc import Sequence
@@ -18,19 +19,19 @@ from kgbias.graph.stereotypes import (
     StereotypeTable,
 )
 from kgbias.graph.types import (
-    AssociationEdge,
     AssociationNode,
-    Attribution,
     BenchmarkItem,
     Flag,
     FlagTable,
     ItemScore,
     Metric,
     NearDuplicate,
-    NodePlace,
+    NodeCentrality,
     Topic,
     TopicAssignment,
     TopicModel,
+    WordAttribution,
+    WordSetEdge,
     canonical_json,
     node_id,
     storable,
@@ -173,13 +174,13 @@ class SQLiteFindings(Database):
         with self._transaction():
             self._db.execute("UPDATE topic SET given = ? WHERE id = ?", (given, topic_id))
 
-    def save_attributions(self, attributions: Sequence[Attribution]) -> None:
+    def save_attributions(self, attributions: Sequence[WordAttribution]) -> None:
         with self._transaction():
             self._write_records("attribution", attributions, metric_id=lambda a: a.metric.id)
 
-    def attributions(self, run_id: str) -> list[Attribution]:
+    def attributions(self, run_id: str) -> list[WordAttribution]:
         return [
-            self._record(Attribution, row | {"metric": self._record(Metric, row)})
+            self._record(WordAttribution, row | {"metric": self._record(Metric, row)})
             for row in self._rows(_ATTRIBUTIONS, {"run": run_id})
         ]
 
@@ -217,9 +218,9 @@ class SQLiteFindings(Database):
             for r in rows
         ]
 
-    def _association_edges(self, test_id: str) -> tuple[AssociationEdge, ...]:
+    def _association_edges(self, test_id: str) -> tuple[WordSetEdge, ...]:
         query = "SELECT * FROM association_edge WHERE test_id = ? ORDER BY side, kind, node_id"
-        return tuple(self._records(AssociationEdge, query, (test_id,)))
+        return tuple(self._records(WordSetEdge, query, (test_id,)))
 
     def save_flags(self, flag_table: FlagTable) -> None:
         groups = {node_id("group", f.group): storable(f.group) for f in flag_table.flags}
@@ -366,10 +367,10 @@ class SQLiteFindings(Database):
             [(p, o) for p, o, _ in rows], unpack_vectors([row[2] for row in rows])
         )
 
-    def save_places(self, run_id: str, places: Sequence[NodePlace]) -> None:
+    def save_centralities(self, run_id: str, centralities: Sequence[NodeCentrality]) -> None:
         with self._transaction():
             self._db.execute("DELETE FROM place WHERE run_id = ?", (run_id,))
-            self._write_records("place", places, "INSERT", run_id=run_id)
+            self._write_records("place", centralities, "INSERT", run_id=run_id)
 
-    def places(self, run_id: str) -> list[NodePlace]:
-        return self._records(NodePlace, _PLACES, (run_id,))
+    def centralities(self, run_id: str) -> list[NodeCentrality]:
+        return self._records(NodeCentrality, _PLACES, (run_id,))

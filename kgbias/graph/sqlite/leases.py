@@ -130,7 +130,7 @@ class StoreInUse(StoreError):
 @contextmanager
 def hold_store(path: str, reason: str) -> Iterator[None]:
     """Inside this context, no other process uses the store at this path, but one that this one
-    started, and waits for. Raises InUse, which says who does."""
+    started, and waits for. Raises StoreInUse, which says who does."""
     lease = FileLease(Path(f"{path}-in-use"))
     user = lease.holder()
     if user and user.process == os.getppid() and user.is_alive:

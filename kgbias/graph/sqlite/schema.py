@@ -29,7 +29,6 @@ from kgbias.graph.stereotypes import Stereotype, StereotypeCount, StereotypeMatc
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
-    Attribution,
     BelievedEdge,
     BenchmarkItem,
     Category,
@@ -42,10 +41,11 @@ from kgbias.graph.types import (
     Metric,
     NameProbe,
     NearDuplicate,
-    NodePlace,
+    NodeCentrality,
     ProbedEdge,
     Topic,
     TopicAssignment,
+    WordAttribution,
 )
 
 _SQL_TYPES: Mapping[PropertyType, str] = {
@@ -176,7 +176,7 @@ MIGRATIONS = [
         PRIMARY KEY (run_id, measure)) WITHOUT ROWID;
     CREATE TABLE attribution (
         metric_id TEXT NOT NULL, triple_id TEXT NOT NULL, method TEXT NOT NULL,
-        {column_definitions(Attribution, but=("method",))},
+        {column_definitions(WordAttribution, but=("method",))},
         PRIMARY KEY (metric_id, triple_id, method)) WITHOUT ROWID;
     CREATE TABLE group_score (
         run_id TEXT NOT NULL, group_id TEXT NOT NULL, measure TEXT NOT NULL, arm TEXT NOT NULL,
@@ -204,7 +204,7 @@ MIGRATIONS = [
     -- The shape of a run's graph, and links between near-duplicate objects and predicates.
     CREATE TABLE place (
         run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL,
-            {column_definitions(NodePlace)},
+            {column_definitions(NodeCentrality)},
         PRIMARY KEY (run_id, kind, node_id)) WITHOUT ROWID;
     CREATE TABLE near_duplicate (
         run_id TEXT NOT NULL, kind TEXT NOT NULL, node_id TEXT NOT NULL, head_id TEXT NOT NULL,

@@ -11,8 +11,8 @@ _TITLE_SQL = "model_title(model.name, model.revision, model.display_name)"
 
 
 def _property_columns(name: str, *excluded: str, table: str = "") -> str:
-    """The properties of a label or edge type, except those selected `excluded` them, as columns of
-    the table `table`."""
+    """The properties of a label or edge type, except those `excluded`, as columns of the table
+    `table`."""
     element = shape.get_edge(name) if name.isupper() else shape.get_node(name)
     prefix = f"{table}." if table else ""
     return ", ".join(f"{prefix}{p.name}" for p in element.properties if p.name not in excluded)

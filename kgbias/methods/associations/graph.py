@@ -17,7 +17,6 @@ from kgbias.errors import DataError, UsageError
 from kgbias.evidence.indicators import MIN_WORDS, Indicators, WordSet, shipped_indicators
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import (
-    AssociationEdge,
     AssociationNode,
     Group,
     GroupScore,
@@ -25,6 +24,7 @@ from kgbias.graph.types import (
     Topic,
     TopicModel,
     TripleView,
+    WordSetEdge,
     node_id,
 )
 from kgbias.io.wording import how
@@ -328,12 +328,12 @@ def save_groups(run: StoredRun, agreement: RegardAgreement) -> None:
 
 def build_edges(
     store: Store, run: Run | None, test: AssociationTest, indicators: Indicators | None = None
-) -> tuple[AssociationEdge, ...]:
+) -> tuple[WordSetEdge, ...]:
     """The edges from a test to what the graph holds now (see `save_results`)."""
     topics = [topic for model in store.topics(run.id) for topic in model.topics] if run else []
     declared = indicators or shipped_indicators()
     edges_found = [
-        AssociationEdge(side, "topic", id) for side, id in sorted(_related_topics(test, topics))
+        WordSetEdge(side, "topic", id) for side, id in sorted(_related_topics(test, topics))
     ]
     for side, words in test.sets.items():
         concept_names = {words.concept, *_names_for_concept(declared, words.concept)}
@@ -342,7 +342,7 @@ def build_edges(
             texts["object"] = set(words.words)
         for kind, node_texts in texts.items():
             ids = store.known_nodes(kind, [node_id(kind, text) for text in node_texts])
-            edges_found += [AssociationEdge(side, kind, id) for id in sorted(ids)]
+            edges_found += [WordSetEdge(side, kind, id) for id in sorted(ids)]
     return tuple(edges_found)
 
 

@@ -13,7 +13,7 @@ from kgbias.parameters import Names, SelectionOptions, as_names
 from kgbias.study.calls import public_call
 
 if TYPE_CHECKING:
-    from kgbias.graph.types import Attribution
+    from kgbias.graph.types import WordAttribution
     from kgbias.io.rows import Rows
     from kgbias.measure.scorers import ScorerLike
     from kgbias.methods.attribution.word_effects import Deletion, WordEffect
@@ -31,7 +31,7 @@ def attribute(
     search: str | None = None,
     everything: bool = False,
     device: str = "auto",
-) -> "Rows[Attribution]":
+) -> "Rows[WordAttribution]":
     """Find which words drive a score.
 
     Frame columns: sentence, measure, score, tokens, effects (one for each token), scorer,
@@ -68,7 +68,7 @@ def attribute(
 
 
 @public_call
-def list_attributions(run: "Run") -> "Rows[Attribution]":
+def list_attributions(run: "Run") -> "Rows[WordAttribution]":
     """The results of `attribute` so far, for the run's current scorers.
 
     Frame columns: as of `attribute`.

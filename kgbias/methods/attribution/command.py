@@ -24,7 +24,7 @@ from kgbias.measures import MEASURES
 from kgbias.methods import attribution
 
 if TYPE_CHECKING:
-    from kgbias.graph.types import Attribution
+    from kgbias.graph.types import WordAttribution
     from kgbias.methods.attribution.word_effects import Deletion, WordEffect
 
 _OTHER_SELECTIONS = {"search": "--search", "everything": "--all"}
@@ -121,7 +121,7 @@ def attribute(
     return Output(attributions, lambda: _print_attributions(attributions))
 
 
-def _print_attributions(attributions: "Rows[Attribution]") -> None:
+def _print_attributions(attributions: "Rows[WordAttribution]") -> None:
     rows = []
     for found in attributions:
         effects = zip(found.tokens, found.effects, strict=True)

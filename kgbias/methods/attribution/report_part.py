@@ -4,7 +4,7 @@ in a statement a score lies."""
 from collections.abc import Sequence
 from typing import Any
 
-from kgbias.graph.types import Attribution
+from kgbias.graph.types import WordAttribution
 from kgbias.io import pages
 from kgbias.methods.attribution.word_effects import latest_attributions
 from kgbias.methods.attribution.word_maps import word_maps
@@ -39,7 +39,7 @@ def words_section(data: RunData) -> Section | None:
     return Section("Words behind the scores", _render_attributions(data, attributions), "words")
 
 
-def _render_attributions(data: RunData, found: Sequence[Attribution]) -> str:
+def _render_attributions(data: RunData, found: Sequence[WordAttribution]) -> str:
     by_method: dict[tuple[str, str], list[dict[str, Any]]] = {}
     triple_ids = {t.id for t in data.triples}
     attributions = sorted(

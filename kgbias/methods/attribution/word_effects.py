@@ -20,7 +20,7 @@ from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.selection import select_most_hurtful, select_statements
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Attribution, Metric, TripleView
+from kgbias.graph.types import Metric, TripleView, WordAttribution
 from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Rows
@@ -203,7 +203,7 @@ def attribute_triples(
     triples: Sequence[TripleView],
     progress: Progress | None = None,
     methods: Sequence[str] = ("occlusion",),
-) -> list[Attribution]:
+) -> list[WordAttribution]:
     """Find the effects of the words of each triple's sentence under each scorer by each method of
     `METHOD_VERSIONS`, and write them to the store. Attributions already in the store are not
     recomputed. Raises UsageError if a scorer does not read the run's language or cannot do a
@@ -229,7 +229,7 @@ def attribute_triples(
         for start in range(0, len(todo), _BATCH_SENTENCES):
             batch = todo[start : start + _BATCH_SENTENCES]
             new_attributions = [
-                Attribution(triple.id, metric, tuple(words), tuple(by_word), score, version)
+                WordAttribution(triple.id, metric, tuple(words), tuple(by_word), score, version)
                 for triple, (words, by_word, score) in zip(
                     batch,
                     word_effects_of(scorer, [triple.sentence for triple in batch], method),
@@ -242,10 +242,10 @@ def attribute_triples(
     return attributions
 
 
-def latest_attributions(attributions: Sequence[Attribution]) -> list[Attribution]:
+def latest_attributions(attributions: Sequence[WordAttribution]) -> list[WordAttribution]:
     """One attribution per metric, triple and method of `METHOD_VERSIONS`: by the method's current
     version if the store has it, or else by an earlier one."""
-    latest_by_key: dict[tuple[str, str, str], Attribution] = {}
+    latest_by_key: dict[tuple[str, str, str], WordAttribution] = {}
     # Those of current versions come last, and replace older ones.
     for a in sorted(attributions, key=lambda a: a.method in METHOD_VERSIONS.values()):
         method = a.method.partition("@")[0]
@@ -305,11 +305,11 @@ class WordEffect:
 
 
 def word_effects(
-    attributions: Sequence[Attribution], cells: Mapping[str, str], *, top: int = 10
+    attributions: Sequence[WordAttribution], cells: Mapping[str, str], *, top: int = 10
 ) -> list[WordEffect]:
     """The words of each cell with the largest totals, up or down, by measure, method and cell.
     `cells` maps triples to cells; triples without one are left out."""
-    by_cell: dict[tuple[str, str, str], list[Attribution]] = defaultdict(list)
+    by_cell: dict[tuple[str, str, str], list[WordAttribution]] = defaultdict(list)
     for a in attributions:
         if a.triple_id in cells:
             method = a.method.partition("@")[0]
@@ -369,7 +369,7 @@ class MeanMap:
 
 
 def mean_maps(
-    attributions: Sequence[Attribution],
+    attributions: Sequence[WordAttribution],
     triples: Mapping[str, TripleView],
     cells: Mapping[str, str],
     *,
@@ -398,7 +398,7 @@ def mean_maps(
     return maps
 
 
-def part_effects(attribution: Attribution, triple: TripleView) -> list[float] | None:
+def part_effects(attribution: WordAttribution, triple: TripleView) -> list[float] | None:
     """The summed effects of the words of each of `STATEMENT_PARTS`; NaN for a part that the
     statement lacks. The object's words are the last, the predicate's stand before them, and the
     group is what remains. None if the words do not end as the statement does."""
@@ -538,7 +538,9 @@ def confusion_cells(
     }
 
 
-def attribution_rows(run: StoredRun, attributions: Sequence[Attribution]) -> Rows[Attribution]:
+def attribution_rows(
+    run: StoredRun, attributions: Sequence[WordAttribution]
+) -> Rows[WordAttribution]:
     """Attributions, with each word's effect as lists in the columns `tokens` and `effects`."""
     sentences = {t.id: t.sentence for t in run.triples()}
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from kgbias.graph.cross_mentions import is_swapped
-from kgbias.graph.types import Attribution, TripleView
+from kgbias.graph.types import TripleView, WordAttribution
 from kgbias.io.columns import Column
 from kgbias.io.text import spoken_name
 from kgbias.methods.attribution.word_effects import (
@@ -66,7 +66,7 @@ def word_maps(data: RunData, place: str) -> Iterator[Exhibit]:
 
 
 def _part_maps(
-    attributions: Sequence[Attribution],
+    attributions: Sequence[WordAttribution],
     triples: Mapping[str, TripleView],
     cells: Mapping[str, str],
 ) -> list[MeanMap]:
@@ -80,7 +80,7 @@ class _ShareNotes(NamedTuple):
     note: str
 
 
-def _share_notes(attributions: Sequence[Attribution], cells: Mapping[str, str]) -> _ShareNotes:
+def _share_notes(attributions: Sequence[WordAttribution], cells: Mapping[str, str]) -> _ShareNotes:
     """How many of the statements were attributed, if not all, for a title and for a note."""
     cell_counts = Counter(cells.values())
     attributed_counts = Counter(cells[a.triple_id] for a in attributions if a.triple_id in cells)

@@ -22,7 +22,12 @@ from kgbias.evidence.evidence_table import read_beliefs, summarise_floor
 from kgbias.evidence.indicators import Indicators
 from kgbias.evidence.model_agreement import lift_estimate
 from kgbias.evidence.names import declared_indicators, list_name_texts, normalise_name
-from kgbias.graph.selection import SelectedStatements, Selection, select_statements, triple_columns
+from kgbias.graph.selection import (
+    SelectedStatements,
+    Selection,
+    select_statements,
+    triple_columns_at,
+)
 from kgbias.graph.stereotypes import (
     MARK_MEANINGS,
     StereotypeMatch,
@@ -229,7 +234,7 @@ class StereotypeComparison(Result):
         """The statements. Columns: group, predicate, object, count, arm, category, mark, attribute
         (of the recorded stereotype that is nearest; "" for none), by, similarity."""
         columns = (
-            *triple_columns("triple"),
+            *triple_columns_at("triple"),
             Column("category"),
             Column("mark"),
             Column("attribute", get=lambda row: row.entry.attribute if row.entry else ""),

@@ -235,7 +235,7 @@ def compare_words(
     Raises:
         UsageError: nothing to compare with was given, or nothing is shared.
     """
-    from kgbias.graph.profiles import labels_of, list_attributes
+    from kgbias.graph.profiles import list_attributes, list_profile_labels
     from kgbias.graph.selection import select_statements
     from kgbias.methods.profiles.agreement import (
         agreement_rows,
@@ -256,7 +256,7 @@ def compare_words(
     with run.context.working() as progress:
         words = word_shifts(
             profiles,
-            labels_of(profiles, "group"),
+            list_profile_labels(profiles, "group"),
             attributes,
             shown=len(profiles),
             draws=0,

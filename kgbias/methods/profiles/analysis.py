@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import MissingExtra, UsageError, no_such
-from kgbias.graph.profiles import Profile, labels_of, list_attributes
+from kgbias.graph.profiles import Profile, list_attributes, list_profile_labels
 from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
@@ -227,12 +227,12 @@ def analyse_profiles(
         raise UsageError(no_such("attribute", unknown[0], known_attributes))
     attributes_chosen = tuple(attributes) or known_attributes
     features = encode(profiles, attributes_chosen)
-    kinds = [k for k in LABEL_KINDS if len({*labels_of(profiles, k)} - {""}) > 1]
+    kinds = [k for k in LABEL_KINDS if len({*list_profile_labels(profiles, k)} - {""}) > 1]
     if not kinds or not attributes_chosen:
         raise UsageError(
             "there is nothing to tell apart: profiles of at least two groups of names are needed"
         )
-    strata, names = labels_of(profiles, "group"), [p.name for p in profiles]
+    strata, names = list_profile_labels(profiles, "group"), [p.name for p in profiles]
     if len(set(strata)) == len(strata):
         raise UsageError(
             "every group has a single profile: at least one group needs two, one to learn from and "
@@ -247,7 +247,7 @@ def analyse_profiles(
     classifications = {
         kind: _classify_labels(
             kind,
-            labels_of(profiles, kind),
+            list_profile_labels(profiles, kind),
             names,
             features,
             attributes_chosen,
@@ -336,7 +336,7 @@ def _classify_labels(
 
 def can_classify(profiles: Sequence[Profile]) -> bool:
     """Whether the profiles have labels of more than one group, and any content."""
-    return bool(list_attributes(profiles)) and len(set(labels_of(profiles, "group"))) > 1
+    return bool(list_attributes(profiles)) and len(set(list_profile_labels(profiles, "group"))) > 1
 
 
 def _check_counts(repeats: int, permutations: int, draws: int) -> None:
@@ -348,7 +348,7 @@ def _check_counts(repeats: int, permutations: int, draws: int) -> None:
 
 def _select_groups(profiles: Sequence[Profile], groups: Sequence[str]) -> list[Profile]:
     """The profiles of these groups, by label in any case; all if none is named."""
-    labels_by_name = {label.casefold(): label for label in labels_of(profiles, "group")}
+    labels_by_name = {label.casefold(): label for label in list_profile_labels(profiles, "group")}
     for name in groups:
         if name.casefold() not in labels_by_name:
             label_list = sorted(labels_by_name.values())

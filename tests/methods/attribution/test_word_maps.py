@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kgbias.graph.types import Attribution, Metric, TripleView
+from kgbias.graph.types import Metric, TripleView, WordAttribution
 from kgbias.methods.attribution.word_effects import STATEMENT_PARTS, mean_maps, part_effects
 from kgbias.methods.attribution.word_maps import word_maps
 from tests.report_data import shown_rows
@@ -14,8 +14,8 @@ from tests.report_data import shown_rows
 METRIC, OTHER = Metric("regard", "ours", "1"), Metric("regard", "theirs", "1")
 
 
-def attribution(id: str, words: str, effects: tuple[float, ...]) -> Attribution:
-    return Attribution(id, METRIC, tuple(words.split()), effects, 0.5, "occlusion@2")
+def attribution(id: str, words: str, effects: tuple[float, ...]) -> WordAttribution:
+    return WordAttribution(id, METRIC, tuple(words.split()), effects, 0.5, "occlusion@2")
 
 
 def triple(id: str, group: str, predicate: str, object: str) -> TripleView:

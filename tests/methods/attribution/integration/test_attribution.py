@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 import kgbias
 from kgbias.cli import cli
 from kgbias.errors import UsageError
-from kgbias.graph.types import Attribution, Metric
+from kgbias.graph.types import Metric, WordAttribution
 from kgbias.measure.scorers import Judgement, load_scorer
 from kgbias.measure.scorers._gradients import (
     GradientReading,
@@ -188,9 +188,9 @@ def test_deletion_curves_by_hand() -> None:
 def test_words_are_counted_in_their_cell() -> None:
     metric = Metric("toxicity", "rude", "1")
     found = [
-        Attribution("a", metric, ("Men", "bad,", "Bad."), (0.0, 0.5, 0.25), 1.0, "occlusion@2"),
-        Attribution("b", metric, ("Men", "bad."), (-0.25, 0.25), 1.0, "occlusion@2"),
-        Attribution("c", metric, ("Bad.",), (1.0,), 1.0, "occlusion@2"),
+        WordAttribution("a", metric, ("Men", "bad,", "Bad."), (0.0, 0.5, 0.25), 1.0, "occlusion@2"),
+        WordAttribution("b", metric, ("Men", "bad."), (-0.25, 0.25), 1.0, "occlusion@2"),
+        WordAttribution("c", metric, ("Bad.",), (1.0,), 1.0, "occlusion@2"),
     ]
     rows = word_effects(found, {"a": "one", "b": "one", "c": "two"})
     assert [(w.cell, w.statements, w.word, w.n, w.effect, w.total) for w in rows] == [

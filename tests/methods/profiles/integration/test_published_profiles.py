@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import kgbias
-from kgbias.graph.profiles import Profile, labels_of
+from kgbias.graph.profiles import Profile, list_profile_labels
 from kgbias.methods.profiles import list_profiles
 from kgbias.methods.profiles.analysis import LABEL_KINDS, encode
 from kgbias.methods.profiles.classify import KERNELS, random_splits, run_trials
@@ -37,10 +37,12 @@ def test_the_published_accuracies(model: str, tmp_path: Path) -> None:
     profiles = published(model, tmp_path)
     attributes = list(profiles[0].values_by_attribute())
     features = encode(profiles, attributes)
-    chosen = list(random_splits(labels_of(profiles, "group"), [p.name for p in profiles], 20))
+    chosen = list(
+        random_splits(list_profile_labels(profiles, "group"), [p.name for p in profiles], 20)
+    )
     assert len(profiles) == 1200
     for kind, expected in zip(LABEL_KINDS, PUBLISHED[model], strict=True):
-        found = run_trials(features.matrix(attributes), labels_of(profiles, kind), chosen)
+        found = run_trials(features.matrix(attributes), list_profile_labels(profiles, kind), chosen)
         assert found.mean == pytest.approx(expected, abs=0.02), kind
 
 
@@ -49,7 +51,7 @@ def test_the_published_cost_of_religion_is_that_of_a_radial_kernel(tmp_path: Pat
     much on every split; of a radial one, splits give from .04 to .08."""
     profiles = published("llama3", tmp_path)
     attributes = list(profiles[0].values_by_attribute())
-    features, groups = encode(profiles, attributes), labels_of(profiles, "group")
+    features, groups = encode(profiles, attributes), list_profile_labels(profiles, "group")
     whole = features.matrix(attributes)
     less = features.matrix([a for a in attributes if a != "religion"])
     chosen = list(random_splits(groups, [p.name for p in profiles], 3))
@@ -64,7 +66,7 @@ def test_the_published_cost_of_religion_is_that_of_a_radial_kernel(tmp_path: Pat
 
 def test_the_published_words(tmp_path: Path) -> None:
     profiles = published("llama3", tmp_path)
-    words = word_shifts(profiles, labels_of(profiles, "group"), ["religion"], draws=0)
+    words = word_shifts(profiles, list_profile_labels(profiles, "group"), ["religion"], draws=0)
     best = top_words(words)["religion"]
     assert {w.word for w in best[:4]} == {"jewish", "hindu", "muslim", "shinto"}
     for religion, groups in RELIGIONS.items():
