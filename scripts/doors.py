@@ -27,7 +27,7 @@ KINDS = (
     (
         "a model that is asked",
         ("Completer",),
-        f"a spec, or an open model; `kgbias.in_memory` opens {in_memory.FORMS}",
+        f"a spec, or an open model; `kgbias.in_memory` opens {in_memory.ACCEPTED_MODEL_FORMS}",
     ),
     (
         "a model whose probabilities or vectors are read",

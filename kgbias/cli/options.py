@@ -252,9 +252,9 @@ def set_headers(
             value = os.environ[variable]
         headers[name.strip()] = value.strip()
     if headers:
-        from kgbias.models.http import send_headers, server_url
+        from kgbias.models.http import sending_headers, server_url
 
-        context.with_resource(send_headers(headers, server_url(context.params.get("base_url"))))
+        context.with_resource(sending_headers(headers, server_url(context.params.get("base_url"))))
     return headers_given
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import IO, Any
 
 from kgbias.io.sandbox import start_python
-from kgbias.models.answer_tasks import AnswerTasks, Finished, Task
+from kgbias.models.answer_tasks import Finished, Task, TaskQueue
 from kgbias.models.base import Request
 from kgbias.models.generate import Sampler
 from kgbias.models.spec import ModelFiles
@@ -28,7 +28,7 @@ from kgbias.parallel.local import describe_ending, using_threads
 
 
 @dataclass(frozen=True, slots=True)
-class AnsweringModel:
+class ModelToOpen:
     """What another process opens: a model, as this one did."""
 
     files: ModelFiles
@@ -47,7 +47,7 @@ class AnswerProcesses:
 
     def __init__(
         self,
-        model: AnsweringModel,
+        model: ModelToOpen,
         sampler: Sampler,
         others: int,
         threads: int,
@@ -68,7 +68,7 @@ class AnswerProcesses:
     ) -> Generator[Finished, None, None]:
         """See `Sampler.complete`."""
         self._sampler.keep_prompts(map(tuple, prompts))
-        tasks = AnswerTasks(requests, prompts, self._sampler.context)
+        tasks = TaskQueue(requests, prompts, self._sampler.context)
         results: queue.SimpleQueue[Finished] = queue.SimpleQueue()  # of the other processes
         self._helpers = [helper for helper in self._helpers if helper.is_alive()]
         while len(self._helpers) < self._others:
@@ -96,7 +96,7 @@ class AnswerProcesses:
                 self._helpers.remove(killed)
 
     def _answer_here(
-        self, tasks: AnswerTasks, results: "queue.SimpleQueue[Finished]"
+        self, tasks: TaskQueue, results: "queue.SimpleQueue[Finished]"
     ) -> Iterator[Finished]:
         """This process's answers, and those that came of the others meanwhile; if it has nothing
         to do itself, it waits a moment for them."""
@@ -118,7 +118,7 @@ def _collect(results: "queue.SimpleQueue[Finished]", seconds: float = 0.0) -> It
 class _Helper:
     """Another process. It asks for requests as its rows become free."""
 
-    def __init__(self, model: AnsweringModel, threads: int) -> None:
+    def __init__(self, model: ModelToOpen, threads: int) -> None:
         self._process = start_python(
             "kgbias.models.answer_processes",
             stdin=subprocess.PIPE,
@@ -126,7 +126,7 @@ class _Helper:
             # Read once, when torch is imported.
             env={"OMP_NUM_THREADS": str(threads)},
         )
-        self._model: AnsweringModel | None = model  # until it has opened it
+        self._model: ModelToOpen | None = model  # until it has opened it
         self.ending = ""  # how it was ended, if by somebody else
         self._lock = threading.Lock()
 
@@ -146,7 +146,7 @@ class _Helper:
         self,
         number: int,
         prompts: set[tuple[int, ...]],
-        tasks: AnswerTasks,
+        tasks: TaskQueue,
         results: "queue.SimpleQueue[Finished]",
     ) -> None:
         """Have it answer requests, until there are none any more."""

@@ -19,7 +19,7 @@ class Task:
     prompt: list[int]
 
 
-class AnswerTasks:
+class TaskQueue:
     """What is left to do of the requests, whose tokenised prompts stand beside them; both lists may
     grow. `context` is how many tokens the model reads.
 

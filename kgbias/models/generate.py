@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 
 from kgbias.errors import ModelError
-from kgbias.models.answer_tasks import AnswerTasks, Finished, Task
+from kgbias.models.answer_tasks import Finished, Task, TaskQueue
 from kgbias.models.base import Completion, Request
 from kgbias.models.load import cache_parameter, read_cache
 from kgbias.models.noise import gumbel_noise, noise_keys
@@ -120,7 +120,7 @@ class Sampler:
         """Answer requests with tokenised prompts; see `Completer.complete`. Both lists may grow
         while they are answered."""
         self.keep_prompts(map(tuple, prompts))
-        tasks = AnswerTasks(requests, prompts, self.context)
+        tasks = TaskQueue(requests, prompts, self.context)
         while True:
             if immediate := tasks.add_new():
                 yield immediate

@@ -416,7 +416,7 @@ _MAX_FETCHED_BYTES = 64 << 20  # bytes of one that is fetched: the results of a 
 _MAX_PORT = 65_535
 _FETCHING_REDIRECTS = (301, 302, 303)  # redirects after which clients fetch, whatever they asked
 _MIN_SECRET_CHARACTERS = 8  # a key this long is a secret: some servers want "none" or "x"
-_TELLING_CHARACTERS = 12  # this many characters of a secret in a row give it away
+_MIN_LEAKED_CHARACTERS = 12  # this many characters of a secret in a row give it away
 
 
 class Api(NamedTuple):
@@ -463,7 +463,7 @@ _headers: list[tuple[str, str, str]] = []  # the address of a server, and what t
 
 
 @contextmanager
-def send_headers(headers: Mapping[str, str], url: str) -> Iterator[None]:
+def sending_headers(headers: Mapping[str, str], url: str) -> Iterator[None]:
     """Inside this context, requests to the server of that URL carry these headers, which are kept
     nowhere and shown to nobody. Raises UsageError for what is no header."""
     for name, value in headers.items():
@@ -1024,7 +1024,7 @@ def _telling_pieces(secret: str) -> list[tuple[int, frozenset[str]]]:
     """The telling pieces of each form of a secret, and their length."""
     pieces = []
     for form in _secret_forms(secret):
-        size = min(_TELLING_CHARACTERS, len(form))
+        size = min(_MIN_LEAKED_CHARACTERS, len(form))
         pieces.append((size, frozenset(form[n : n + size] for n in range(len(form) - size + 1))))
     return pieces
 
@@ -1135,8 +1135,8 @@ def bounded_client(base: Any, timeout: float, url: str, api: Api = OPENAI_API) -
     )
 
 
-MIN_QUIET_SECONDS = 0.005  # that a new connection is listened to before it is used
-MAX_QUIET_SECONDS = 0.1
+MIN_LISTEN_SECONDS = 0.005  # that a new connection is listened to before it is used
+MAX_LISTEN_SECONDS = 0.1
 
 
 class EarlyBytesCheck:
@@ -1148,7 +1148,7 @@ class EarlyBytesCheck:
     def __init__(self) -> None:
         self._stream: Any = None
         self._started = 0.0
-        self._seconds = MIN_QUIET_SECONDS
+        self._seconds = MIN_LISTEN_SECONDS
 
     async def __call__(self, event: str, info: Mapping[str, Any]) -> None:
         step = event.partition(".")[2]
@@ -1157,9 +1157,9 @@ class EarlyBytesCheck:
         elif step == "connect_tcp.complete":
             self._stream = info["return_value"]
             seconds = time.perf_counter() - self._started
-            self._seconds = min(max(seconds, MIN_QUIET_SECONDS), MAX_QUIET_SECONDS)
+            self._seconds = min(max(seconds, MIN_LISTEN_SECONDS), MAX_LISTEN_SECONDS)
         elif step == "start_tls.complete":
-            self._stream, self._seconds = info["return_value"], MIN_QUIET_SECONDS
+            self._stream, self._seconds = info["return_value"], MIN_LISTEN_SECONDS
         elif event == "http11.send_request_headers.started" and self._stream is not None:
             await self._check()
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from kgbias.models.predict import CausalPredictor, MaskedPredictor
     from kgbias.models.score.base import TextScorer
 
-FORMS = (
+ACCEPTED_MODEL_FORMS = (
     "a transformers model with its tokenizer (a pair), a pipeline, a function from a list of "
     "prompts to a list of texts, or an OpenAI client"
 )
@@ -101,7 +101,8 @@ def check_is_model(model: Any) -> None:
     model, _ = _split_pair(model, None)
     if not (_is_pretrained(model) or _is_client(model) or callable(model)):
         raise UsageError(
-            f"{type_with_article(model)} is no model that kgbias knows: hand over {FORMS}"
+            f"{type_with_article(model)} is no model that kgbias knows: hand over "
+            f"{ACCEPTED_MODEL_FORMS}"
         )
 
 

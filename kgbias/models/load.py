@@ -260,7 +260,7 @@ def read_trained_kind(spec: str | ModelFiles, notify: Notify | None = None) -> s
         return trained_kind(load_pretrained("AutoConfig", location, revision=files.commit))
 
 
-def decodes_alone(files: ModelFiles, notify: Notify | None = None) -> bool:
+def has_causal_decoder(files: ModelFiles, notify: Notify | None = None) -> bool:
     """Whether the decoder of an encoder-decoder can be read as a causal model (BART's can, T5's
     cannot); reads its configuration alone."""
     _import_torch()

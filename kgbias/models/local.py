@@ -133,10 +133,10 @@ class LocalModel:
         return max(0, min(cores, int(seconds / _MIN_SECONDS_EACH)) - 1)
 
     def _open_processes(self, others: int) -> "AnswerProcesses":
-        from kgbias.models.answer_processes import AnsweringModel, AnswerProcesses
+        from kgbias.models.answer_processes import AnswerProcesses, ModelToOpen
 
         self._notify(f"{others + 1} processes answer, one for each core")
-        model = AnsweringModel(self._files, self._dtype, self._batch_size)
+        model = ModelToOpen(self._files, self._dtype, self._batch_size)
         threads = max(1, count_torch_threads() // (others + 1))
         return AnswerProcesses(model, self._sampler, others, threads, self._notify)
 

@@ -100,7 +100,7 @@ _THINKING_OFF_PATTERN = re.compile(
 )
 
 
-def is_reply(answer: Completion) -> bool:
+def is_chat_reply(answer: Completion) -> bool:
     """Whether this is a reply, and not the continuation of a text in the middle of a sentence: it
     was thought about, or begins like a sentence of its own."""
     if answer.details.get("marks") or answer.details.get("as_message"):
@@ -157,7 +157,7 @@ class OpenAIModel(ServerModel):
         if not any(answer.text.strip() for answer in text_answers):
             text_answers, text_error = [], text_error or "an answer without text"
         continues_text = (
-            bool(text_answers) and sum(map(is_reply, text_answers)) <= len(text_answers) / 2
+            bool(text_answers) and sum(map(is_chat_reply, text_answers)) <= len(text_answers) / 2
         )
         if continues_text and preferred_form == "completion":
             return FormChoice("completion", "")

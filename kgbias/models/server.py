@@ -250,8 +250,8 @@ MAX_ALIKE_FAILURES = 8  # first requests that fail for one reason: then the othe
 RETRIED_CODES = {408, 409, 424, 425, 429, 498, 499, 500, 502, 503, 504, *range(520, 531), 598, 599}
 _BUSY_CODES = {429, 503, 529}
 _FATAL_CODES = {401, 403, 404}
-_REFUSAL_CODES = {400, 413, 416, 422, 501}
-_READABLE_CODES = _REFUSAL_CODES | {500}  # statuses of errors that may name what is not taken
+_BAD_REQUEST_CODES = {400, 413, 416, 422, 501}
+_READABLE_CODES = _BAD_REQUEST_CODES | {500}  # statuses of errors that may name what is not taken
 # What follows are names of parameters that a server does take.
 _ACCEPTED_NAMES_PATTERN = re.compile(
     r"\bexpected\b|\b(?:supported|allowed|valid|permitted|accepted) "
@@ -670,7 +670,7 @@ class ServerModel:
         has_learned = (
             self._reduce_thinking_room(refusal, code, thinking_tokens)
             or (code in _READABLE_CODES and self.adapt(refusal, parameters))
-            or (code in _REFUSAL_CODES and self._omit_untaken(parameters))
+            or (code in _BAD_REQUEST_CODES and self._omit_untaken(parameters))
         )
         self._lesson_count += has_learned
         return has_learned
@@ -680,7 +680,7 @@ class ServerModel:
         there is half as much."""
         if (
             not thinking_tokens
-            or code not in _REFUSAL_CODES
+            or code not in _BAD_REQUEST_CODES
             or not _TOO_LONG_PATTERN.search(refusal)
         ):
             return False

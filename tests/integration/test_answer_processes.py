@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("torch")
 
-from kgbias.models.answer_processes import AnsweringModel, AnswerProcesses
+from kgbias.models.answer_processes import AnswerProcesses, ModelToOpen
 from kgbias.models.base import Request
 from kgbias.models.local import LocalModel, tokenise_prompt
 from kgbias.models.spec import resolve
@@ -28,9 +28,7 @@ def model() -> LocalModel:
 
 @pytest.fixture
 def processes(model: LocalModel) -> Iterator[AnswerProcesses]:
-    opened = AnswerProcesses(
-        AnsweringModel(resolve("reference"), "float32", 4), model._sampler, 1, 1
-    )
+    opened = AnswerProcesses(ModelToOpen(resolve("reference"), "float32", 4), model._sampler, 1, 1)
     yield opened
     opened.close()
 

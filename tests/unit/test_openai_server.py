@@ -19,7 +19,7 @@ from kgbias.errors import ModelError, UsageError
 from kgbias.language.words import FILTERS
 from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
-from kgbias.models.http import MAX_WAIT_SECONDS, read_secrets, retry_after, send_headers
+from kgbias.models.http import MAX_WAIT_SECONDS, read_secrets, retry_after, sending_headers
 from kgbias.models.openai_server import OpenAIModel
 from kgbias.models.score.load import open_scorer
 from kgbias.models.server import MAX_ATTEMPTS, MAX_TEXT_CHARACTERS
@@ -418,15 +418,15 @@ def test_an_answer_without_reason_or_count_that_stops_in_a_sentence_is_cut(
 
 def test_own_headers_go_to_their_server_alone_and_are_shown_to_nobody() -> None:
     with FaultServer(lambda *_: " food.") as own, FaultServer(lambda *_: " food.") as other:
-        with send_headers({"X-Tenant": "tenant-1234-secret"}, own.url):
+        with sending_headers({"X-Tenant": "tenant-1234-secret"}, own.url):
             ask(own, some(1))
             ask(other, some(1))
         ask(own, some(1))
         sent = [{k.lower(): v for k, v in h.items()} for h in (*own.headers, *other.headers)]
     assert [h.get("x-tenant") for h in sent] == ["tenant-1234-secret", None, None]
-    with send_headers({"X-Tenant": "tenant-1234-secret"}, own.url):
+    with sending_headers({"X-Tenant": "tenant-1234-secret"}, own.url):
         assert "1234" not in read_secrets(own.url).clean("not for tenant-1234-secret")
-    with pytest.raises(UsageError), send_headers({"X Tenant": "a"}, own.url):
+    with pytest.raises(UsageError), sending_headers({"X Tenant": "a"}, own.url):
         pass
 
 

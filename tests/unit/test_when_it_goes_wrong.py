@@ -120,8 +120,8 @@ def test_no_answer_of_another_request_is_taken(late_seconds: float) -> None:
 
 def test_what_comes_before_anything_is_asked_is_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     """However late it comes on a busy machine: a connection that stays quiet is waited for."""
-    monkeypatch.setattr("kgbias.models.http.MIN_QUIET_SECONDS", 1.0)
-    monkeypatch.setattr("kgbias.models.http.MAX_QUIET_SECONDS", 1.0)
+    monkeypatch.setattr("kgbias.models.http.MIN_LISTEN_SECONDS", 1.0)
+    monkeypatch.setattr("kgbias.models.http.MAX_LISTEN_SECONDS", 1.0)
     with chatty_server(early_count=2) as url, without_waiting():
         model = open_model(
             "openai:m", base_url=url, notify=print, concurrency=2, timeout=DEADLINE_SECONDS

@@ -33,13 +33,13 @@ _MAX_BATCH_TOKENS = {"cpu": 512, "other": 8192}  # tokens of one forward pass of
 
 
 @dataclass(frozen=True, slots=True)
-class ConditionedText(TokenisedText):
+class DecoderText(TokenisedText):
     """A text of the decoder, with what the encoder reads."""
 
     source: TokenIds = ()
 
 
-class ConditionedScorer(TextScorer):
+class EncoderDecoderScorer(TextScorer):
     """An encoder-decoder. `instruction` is what the encoder reads.
 
     Where it holds "{group}", that stands for the group of a probe: the decoder then begins with the
@@ -82,7 +82,7 @@ class ConditionedScorer(TextScorer):
         group_texts = [self._encode(group) for group in groups]
         statement_texts = [self._encode(statement) for statement in statements]
         probes = [
-            ConditionedText(
+            DecoderText(
                 statement_text.ids, statement_text.scored, len(statement_text.scored), source
             )
             for source in map(self._tokenise_source, groups)
@@ -92,7 +92,7 @@ class ConditionedScorer(TextScorer):
             self._check_text(text, one)
         # The first of each group: its others have the same source.
         for text, one in zip(groups, probes[:: len(statements)], strict=True):
-            self._check_text(text, ConditionedText(one.source, one.scored))
+            self._check_text(text, DecoderText(one.source, one.scored))
         values = self._compute_values([*group_texts, *probes], None, progress)
         probe_rows = values[len(group_texts) :]
         shape = len(groups), len(statements)
@@ -114,7 +114,7 @@ class ConditionedScorer(TextScorer):
 
     def _frame_tokens(self, ids: TokenIds, statement_tokens: int) -> TokenisedText:
         framed_ids = (*self._start_tokens, *ids)
-        return ConditionedText(
+        return DecoderText(
             framed_ids, tuple(range(1, len(framed_ids))), statement_tokens, self._plain_source
         )
 
@@ -133,7 +133,7 @@ class ConditionedScorer(TextScorer):
 
         numbers_by_text: dict[tuple[TokenIds, TokenisedText], list[int]] = {}
         for n, one in enumerate(tokenised):
-            source = one.source if isinstance(one, ConditionedText) else self._plain_source
+            source = one.source if isinstance(one, DecoderText) else self._plain_source
             numbers_by_text.setdefault((source, one), []).append(n)
         rows: list[Array] = [np.empty(0)] * len(tokenised)
         order = sorted(numbers_by_text, key=_text_lengths)

@@ -9,8 +9,8 @@ from kgbias.io.wording import how
 from kgbias.models.base import Notify
 from kgbias.models.load import (
     ModelRole,
-    decodes_alone,
     describe_trained_kind,
+    has_causal_decoder,
     load,
     read_trained_kind,
 )
@@ -116,7 +116,7 @@ def open_local_scorer(
                 f"{list_forms(lambda other: other.scores)}"
             )
         is_decoder_alone = (
-            trained_role == "seq2seq" and instruction is None and decodes_alone(files, notify)
+            trained_role == "seq2seq" and instruction is None and has_causal_decoder(files, notify)
         )
         kind = "decoder" if is_decoder_alone else trained_role
     loaded_model = load(files, cast(ModelRole, kind), dtype=dtype, device=device, notify=notify)
@@ -131,13 +131,15 @@ def open_local_scorer(
     if words and kind != "masked":
         raise NotApplicable("words", f"{info.name}, which is no masked language model")
     if kind == "seq2seq":
-        from kgbias.models.score.conditioned import GROUP_PLACEHOLDER, ConditionedScorer
+        from kgbias.models.score.conditioned import GROUP_PLACEHOLDER, EncoderDecoderScorer
 
         for name, value in (("begin", begin), ("tier", tier)):
             if value != "auto":
                 raise NotApplicable(name, f"{info.name}, an encoder-decoder")
         encoder_instruction = GROUP_PLACEHOLDER if instruction is None else instruction
-        conditioned_scorer = ConditionedScorer(info, tokenizer, model, encoder_instruction, dtype)
+        conditioned_scorer = EncoderDecoderScorer(
+            info, tokenizer, model, encoder_instruction, dtype
+        )
         conditioned_scorer.parameters = int(model.num_parameters())
         return conditioned_scorer
     if kind == "masked":
