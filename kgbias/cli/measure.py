@@ -178,7 +178,8 @@ class _ScorerType(click.ParamType[tuple[str, str]]):
 
 
 def scorer_option(description: str, more_choices: str = "") -> Callable[[FunctionT], FunctionT]:
-    """--scorer, which says `description` it names and what `more_choices` it can be."""
+    """--scorer, whose help says by `description` what it names, and after the usual choices
+    `more_choices`."""
     return click.option(
         "--scorer",
         "scorers",

@@ -144,7 +144,7 @@ def write_export(
             {run.find_group(name).id for name in filters.groups}
         )
     if filters.merged and progress is not None and not run.near_duplicates():
-        progress.note(merge.unlinked())
+        progress.note(merge.explain_no_links())
     content = ExportContent(
         run, triples, statements, progress or SilentProgress(), width, picture_pair
     )

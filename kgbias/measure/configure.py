@@ -185,7 +185,7 @@ def options_for_language(language: str, given: MeasureCall) -> LanguageOptions:
     language than English, measures of which no scorer is named are scored by what was tested in it,
     and left out without that. What scores a language untested has to be named."""
     from kgbias.measure.scorers import ENGLISH
-    from kgbias.measure.scorers._multilingual import BY_TRANSFER, LANGUAGES, SPEC
+    from kgbias.measure.scorers._multilingual import LANGUAGES, SPEC, TRANSFER_LANGUAGES
 
     if language == ENGLISH:
         return LanguageOptions(given, "")
@@ -194,7 +194,7 @@ def options_for_language(language: str, given: MeasureCall) -> LanguageOptions:
     scorers: dict[str, Any] = {
         measure.name: None for measure in MEASURES.own_entries.values() if not measure.in_vectors
     }
-    if language not in BY_TRANSFER:
+    if language not in TRANSFER_LANGUAGES:
         scorers.update(dict.fromkeys(able, spec))
     scored = [name for name, scorer in scorers.items() if scorer and name not in named]
     left_out = [name for name, scorer in scorers.items() if not scorer and name not in named]
@@ -207,7 +207,7 @@ def options_for_language(language: str, given: MeasureCall) -> LanguageOptions:
         parts.append(f"{other}, if you name it")
     if left_out and (scored or named):
         parts.append(f"left out: {', '.join(left_out)}")
-    if language in BY_TRANSFER and any(_is_among(spec, specs) for specs in named.values()):
+    if language in TRANSFER_LANGUAGES and any(_is_among(spec, specs) for specs in named.values()):
         parts.append(f"{spec} is untested: no labels in this language were at hand")
     line = f"the run is in the language {language!r}: {'; '.join(parts)}" if parts else ""
     chosen: MeasureCall = {

@@ -46,7 +46,7 @@ _DISTINGUISHING_PATTERN = re.compile(
 )
 
 
-def unlinked() -> str:
+def explain_no_links() -> str:
     """What to say if linked statements are to count as one, and none are linked."""
     links = how("run.merge()", "kgbias merge")
     return f"nothing is merged: no statements are linked ({links} links them)"

@@ -81,8 +81,8 @@ def draw_sample(
 def draw_selected_sample(
     run: StoredRun, measure: str, selected: SelectedStatements, selection: Selection, seed: int = 0
 ) -> LabelSample:
-    """The same, if the statements that the selection counted `exclude_cross_mentions` groups were
-    read already."""
+    """The same, if the statements that count between groups (`exclude_cross_mentions`) were read
+    already."""
     sampled_triples = (
         selected.including_unacceptable if measure == "acceptability" else selected.triples
     )

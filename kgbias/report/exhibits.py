@@ -37,7 +37,11 @@ from kgbias.graph.cross_mentions import explain_costly_measures
 from kgbias.graph.types import TopicModel
 from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import format_p_value, spoken_name
-from kgbias.measure.topics.run import ENTROPY_MEASURE, PLUG_IN_MEASURE, PUBLISHED_MEASURE
+from kgbias.measure.topics.run import (
+    ENTROPY_MEASURE,
+    PLUG_IN_ENTROPY,
+    PUBLISHED_ENTROPY,
+)
 from kgbias.measure.topics.shares import (
     MIN_TOPIC_STATEMENTS,
     describe_stability,
@@ -629,7 +633,7 @@ def _entropy_exhibits(
     """Relative entropy in the form that the topics call for, unless it is withheld."""
     published = model.settings.get("entropy") == "as_published"
     figures_by_group = data.named_scores(
-        category, PUBLISHED_MEASURE if published else ENTROPY_MEASURE
+        category, PUBLISHED_ENTROPY if published else ENTROPY_MEASURE
     )
     entropies = [(n, e) for n, e in figures_by_group if not math.isnan(e.value)]
     if not entropies:
@@ -646,7 +650,7 @@ def _entropy_exhibits(
             f"Do not compare it across categories. {_stability_note(model)}",
         )
     else:
-        plug_in = dict(data.named_scores(category, PLUG_IN_MEASURE))
+        plug_in = dict(data.named_scores(category, PLUG_IN_ENTROPY))
         table = Table(
             key,
             f"{caption}in bits.",

@@ -147,11 +147,11 @@ class RunContents(RunPart):
             list(self._select_statements(Selection(**selection)).triples),
         )
         if merged:
+            from kgbias.measure.merge import explain_no_links
             from kgbias.measure.merge import merge_triples as merged_triples
-            from kgbias.measure.merge import unlinked
 
             if not (links := run.near_duplicates()):
-                self._context.remark(unlinked())
+                self._context.remark(explain_no_links())
             triple_views = merged_triples(triple_views, links)
         return records.triple_rows(run, triple_views)
 

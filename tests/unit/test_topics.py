@@ -30,7 +30,7 @@ from kgbias.measure.topics.model import (
     topic_coherences,
     topic_overlaps,
 )
-from kgbias.measure.topics.run import ENTROPY_MEASURE, PUBLISHED_MEASURE, entropy_figures
+from kgbias.measure.topics.run import ENTROPY_MEASURE, PUBLISHED_ENTROPY, entropy_figures
 from kgbias.measure.topics.settings import TopicSettings
 from kgbias.measure.topics.shares import (
     describe_stability,
@@ -178,7 +178,7 @@ def test_shares_count_what_was_said(store: SQLiteStore) -> None:
     figures = {(f.group_id, f.measure): f for f in found}
     # p = (3/4, 1/4) and (1/8, 7/8), q = (7/16, 9/16).
     d = 0.75 * math.log2(0.75 / (7 / 16)) + 0.25 * math.log2(0.25 / (9 / 16))
-    published = figures[GROUPS[0].id, PUBLISHED_MEASURE]
+    published = figures[GROUPS[0].id, PUBLISHED_ENTROPY]
     assert published.value == pytest.approx(-d * math.log(2)) and published.n == 8
     assert "nats" in published.method and "bits" in figures[GROUPS[1].id, ENTROPY_MEASURE].method
 
@@ -315,7 +315,7 @@ def test_relative_entropy_is_withheld_but_in_its_published_form_if_that_was_aske
     assert values == {
         (ENTROPY_MEASURE, True),
         ("relative_entropy_plug_in", True),
-        (PUBLISHED_MEASURE, False),
+        (PUBLISHED_ENTROPY, False),
     }
 
 

@@ -28,7 +28,12 @@ from sklearn.preprocessing import StandardScaler
 
 from kgbias.io.files import replace_file, write_text
 from kgbias.measure.labelled_sets import LANGUAGES as LANGUAGE_NAMES
-from kgbias.measure.scorers._multilingual import HATEFUL, REGARD, WEIGHTS, encode
+from kgbias.measure.scorers._multilingual import (
+    HATE_LABEL_LANGUAGES,
+    REGARD_CLASSES,
+    WEIGHTS,
+    encode,
+)
 
 CARD = "MULTILINGUAL_CARD.md"
 TEMPLATE = Path(__file__).with_name("multilingual_card_template.md")
@@ -38,7 +43,7 @@ ATTACK_C = 0.003
 _SIDES = ("non-hateful", "hateful")
 _VOTES = {"-1": "negative", "0": "neutral", "1": "positive"}
 
-EXPECTED_LIKE = {"french": ("es", "it", "pt"), "mandarin": HATEFUL}
+EXPECTED_LIKE = {"french": ("es", "it", "pt"), "mandarin": HATE_LABEL_LANGUAGES}
 """A language without labels is expected to be scored as these are that were left out."""
 
 Matrix = NDArray[np.float64]
@@ -132,7 +137,7 @@ def fit_regard(vectors: Matrix, votes: Sequence[Counter[str]]) -> Head:
             rows.append(vector)
             labels.append(label)
             weights.append(count / vote.total())
-    return fit(np.array(rows), np.array(labels), REGARD_C, REGARD, np.array(weights))
+    return fit(np.array(rows), np.array(labels), REGARD_C, REGARD_CLASSES, np.array(weights))
 
 
 def _read_regard(path: Path) -> tuple[list[str], list[Counter[str]]]:
@@ -158,7 +163,7 @@ def _read_cases(folder: Path, cache: Path) -> Cases:
     }
     vectors = []
     codes = {code: name for name, code in LANGUAGE_NAMES.items()}
-    for language in HATEFUL:
+    for language in HATE_LABEL_LANGUAGES:
         name = codes[language]
         with (folder / f"{name}.csv").open(encoding="utf-8", newline="") as file:
             rows = list(csv.DictReader(file))[::2]
@@ -216,7 +221,7 @@ def _attack_table(cases: Cases, by_template: Labels, by_language: Labels) -> str
         "| language | cases | unseen templates | unseen functions | unseen language |",
         "|---|---|---|---|---|",
     ]
-    for language in HATEFUL:
+    for language in HATE_LABEL_LANGUAGES:
         scores = [
             _balanced_accuracy(cases, found, language)
             for found in (by_template, by_function, by_language)
@@ -228,11 +233,14 @@ def _attack_table(cases: Cases, by_template: Labels, by_language: Labels) -> str
 
 def _function_table(cases: Cases, found: Labels) -> str:
     """The share of each function's cases that are right, by language."""
-    lines = ["| function | " + " | ".join(HATEFUL) + " |", "|---|" + "---|" * len(HATEFUL)]
+    lines = [
+        "| function | " + " | ".join(HATE_LABEL_LANGUAGES) + " |",
+        "|---|" + "---|" * len(HATE_LABEL_LANGUAGES),
+    ]
     right = found == cases.labels
     for function in sorted(set(cases.functions.tolist())):
         cells = []
-        for language in HATEFUL:
+        for language in HATE_LABEL_LANGUAGES:
             own = (cases.functions == function) & (cases.languages == language)
             cells.append(f"{right[own].mean():.2f}" if own.any() else "")
         lines.append(f"| `{function}` | " + " | ".join(cells) + " |")
@@ -247,7 +255,7 @@ def _balanced_accuracy(cases: Cases, found: Labels, language: str) -> float:
 def _languages_left_out(cases: Cases) -> Labels:
     """What each case is taken for by a head that saw none of its language."""
     found = np.empty_like(cases.labels)
-    for language in HATEFUL:
+    for language in HATE_LABEL_LANGUAGES:
         tried = cases.languages == language
         head = fit(cases.vectors[~tried], cases.labels[~tried], ATTACK_C, _SIDES)
         found[tried] = head.predict(cases.vectors[tried])

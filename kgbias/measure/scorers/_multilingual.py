@@ -25,17 +25,17 @@ from kgbias.measure.scorers._base import (
 
 SPEC = "multilingual"
 WEIGHTS = Path(__file__).with_name("multilingual.safetensors")
-REGARD = ("negative", "neutral", "positive")
+REGARD_CLASSES = ("negative", "neutral", "positive")
 """The classes of regard, in the order of the rows of its head."""
-HATEFUL = ("ar", "de", "es", "hi", "it", "nl", "pl", "pt")
+HATE_LABEL_LANGUAGES = ("ar", "de", "es", "hi", "it", "nl", "pl", "pt")
 """Languages with Multilingual HateCheck's labels, which the head for attacks learnt from."""
-BY_TRANSFER = ("fr", "zh")
+TRANSFER_LANGUAGES = ("fr", "zh")
 """Languages in which attacks are read although no label of theirs was learnt from or tried: only if
 the scorer is named."""
 LANGUAGES = {
     "regard": ("de", "en"),
-    "toxicity": (*HATEFUL, *BY_TRANSFER),
-    "identity_attack": (*HATEFUL, *BY_TRANSFER),
+    "toxicity": (*HATE_LABEL_LANGUAGES, *TRANSFER_LANGUAGES),
+    "identity_attack": (*HATE_LABEL_LANGUAGES, *TRANSFER_LANGUAGES),
 }
 _ENCODER_SHA256 = "1571fc9827503943b6bb2e2c03c071f70a14f6e8ffc673946a1f7abbbfbb782f"
 _BATCH = 256  # texts
@@ -102,12 +102,12 @@ class MultilingualScorer:
         # Less the largest, so that exp cannot overflow.
         powers = np.exp(logits - logits.max(axis=1, keepdims=True))
         rows = powers / powers.sum(axis=1, keepdims=True)
-        found = [dict(zip(REGARD, row.tolist(), strict=True)) for row in rows]
+        found = [dict(zip(REGARD_CLASSES, row.tolist(), strict=True)) for row in rows]
         if self._offline is not None:
             judged = self._offline.score(texts)
             for own, other in zip(found, judged, strict=True):
                 assert other is not None  # the offline scorer judges each text
-                for label in REGARD:
+                for label in REGARD_CLASSES:
                     own[label] = (own[label] + other.probabilities[label]) / 2
         return [
             class_judgement(self.measure, {label: round(p, 6) for label, p in own.items()})

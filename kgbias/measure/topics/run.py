@@ -21,14 +21,14 @@ from kgbias.measures import WITHHELD_PREFIX
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample
 
 ENTROPY_MEASURE = "relative_entropy"
-PLUG_IN_MEASURE = "relative_entropy_plug_in"
-PUBLISHED_MEASURE = "relative_entropy_as_published"
-ENTROPY_MEASURES = (ENTROPY_MEASURE, PLUG_IN_MEASURE, PUBLISHED_MEASURE)
+PLUG_IN_ENTROPY = "relative_entropy_plug_in"
+PUBLISHED_ENTROPY = "relative_entropy_as_published"
+ENTROPY_MEASURES = (ENTROPY_MEASURE, PLUG_IN_ENTROPY, PUBLISHED_ENTROPY)
 _METHOD_TEXTS = {
     ENTROPY_MEASURE: "D(group || mean of groups) over topics, bits, bias-corrected; basic "
     "bootstrap over ",
-    PLUG_IN_MEASURE: "D(group || mean of groups) over topics, bits, of the shares as counted",
-    PUBLISHED_MEASURE: "Eq. 1 of Salinas et al. 2023: minus D, in nats, of the shares as counted",
+    PLUG_IN_ENTROPY: "D(group || mean of groups) over topics, bits, of the shares as counted",
+    PUBLISHED_ENTROPY: "Eq. 1 of Salinas et al. 2023: minus D, in nats, of the shares as counted",
 }
 _RESAMPLING_TEXTS = {
     True: f"prompts and rounds, within the crawl's design, {DEFAULT_DRAWS} draws",
@@ -201,11 +201,11 @@ def entropy_figures(
                 continue
             estimates_by_measure = {
                 ENTROPY_MEASURE: entropy.estimate,
-                PLUG_IN_MEASURE: Estimate.missing(n, entropy.plug_in),
-                PUBLISHED_MEASURE: Estimate.missing(n, entropy.published),
+                PLUG_IN_ENTROPY: Estimate.missing(n, entropy.plug_in),
+                PUBLISHED_ENTROPY: Estimate.missing(n, entropy.published),
             }
             for name, estimate in estimates_by_measure.items():
-                if reason and not (n and published and name == PUBLISHED_MEASURE):
+                if reason and not (n and published and name == PUBLISHED_ENTROPY):
                     withheld = Estimate.missing(n)
                     score = GroupScore.from_estimate(
                         group_shares.group.id, name, withheld, WITHHELD_PREFIX + reason, arm
