@@ -69,7 +69,7 @@ its own p and interval."""
 REST = "the other groups"
 MAX_PAIRS = 5_000  # of a category: some minutes of tests
 SIGNIFICANCE_LEVEL, TARGET_POWER = 0.05, 0.8
-_CORRECTED_NOTE = ", corrected by labels"
+_BY_LABELS_NOTE = ", corrected by labels"
 MIN_SHRINK_GROUPS = 4
 """The fewest groups of a category for which differences are also given shrunken."""
 _MIN_PROGRESS_TESTS = 50  # tests of a family; with this many, progress is reported
@@ -212,7 +212,7 @@ class GroupTest:
             if self.family > 1 and not self.label_corrected_difference.is_tested
             else ""
         )
-        correction_note = _CORRECTED_NOTE if self.label_corrected_difference.is_tested else ""
+        correction_note = _BY_LABELS_NOTE if self.label_corrected_difference.is_tested else ""
         despite = f" ({self.near_miss_note})" if self.near_miss_note else ""
         return (
             f"{self.subject}{correction_note}: no difference was shown between {self.first} and "
@@ -231,7 +231,7 @@ def describe_difference(
             f"{subject}: {first} and {second} differ in what the scorer says; corrected by labels, "
             "no difference was shown"
         )
-    headline, correction_note = (corrected, _CORRECTED_NOTE) if corrected.is_tested else (raw, "")
+    headline, correction_note = (corrected, _BY_LABELS_NOTE) if corrected.is_tested else (raw, "")
     direction = "above" if headline.value > 0 else "below"
     return (
         f"{subject}{correction_note}: {first} {direction} {second} by "
@@ -797,7 +797,7 @@ def describe_family_without_pairs(tests: Sequence[GroupTest]) -> str:
     if all(test.label_corrected_difference.is_tested for test in tests):
         smallest = phrase_p_value(min(test.label_corrected_difference.p_adjusted for test in tests))
         return (
-            f"{first_test.subject}{_CORRECTED_NOTE}: no difference was shown in "
+            f"{first_test.subject}{_BY_LABELS_NOTE}: no difference was shown in "
             f"{first_test.category} (the smallest of "
             f"{len(tests)} adjusted p-values: {smallest})"
         )

@@ -45,7 +45,7 @@ STATEMENT_COLUMNS: PluginTable[StatementColumns] = PluginTable(
 
 
 @dataclass(frozen=True, slots=True)
-class AddedColumns:
+class MethodColumns:
     """The columns that methods have for a run.
 
     Attributes:
@@ -57,7 +57,7 @@ class AddedColumns:
     cells: Mapping[str, Cells] = field(default_factory=dict)
 
     @classmethod
-    def read(cls, run: StoredRun) -> "AddedColumns":
+    def read(cls, run: StoredRun) -> "MethodColumns":
         """Those of all methods that were applied to the run. Imports all of them."""
         columns: dict[str, str] = {}
         cells: dict[str, dict[str, str]] = {}

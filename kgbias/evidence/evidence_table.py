@@ -12,7 +12,7 @@ import numpy as np
 
 from kgbias.compare.refusals import estimate_refusal_share, list_prompt_refusals
 from kgbias.crawl.stopping import good_turing_coverage
-from kgbias.evidence.added_columns import AddedColumns, Cells
+from kgbias.evidence.added_columns import Cells, MethodColumns
 from kgbias.evidence.association import GROUP_NAMES, compute_associations, spread_over_statements
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_tables import GroupTable, StatementKey, build_group_tables
@@ -485,7 +485,7 @@ class EvidenceInputs:
     beliefs: StoredBeliefs | None = None
     choices: StoredChoices = field(default_factory=StoredChoices)
     stories: StoryEvidence = field(default_factory=StoryEvidence)
-    added: AddedColumns = field(default_factory=AddedColumns)
+    added: MethodColumns = field(default_factory=MethodColumns)
 
     @classmethod
     def read(
@@ -497,7 +497,7 @@ class EvidenceInputs:
         probes = [(probe_run, run.find_all(ProbedEdge, asking=probe_run))] if probe_run else []
         generations, choices = list(run.generations()), StoredChoices.read(run, model)
         statements, beliefs = select_statements(run, selection), read_beliefs(run, model)
-        stories, added = StoryEvidence.read(run), AddedColumns.read(run)
+        stories, added = StoryEvidence.read(run), MethodColumns.read(run)
         return cls(run.record, statements, generations, probes, beliefs, choices, stories, added)
 
 

@@ -29,11 +29,11 @@ MIN_WORDS = 8
 """With fewer words a set represents its concept poorly (Caliskan et al. 2017)."""
 SHIPPED_PATH = "kgbias/evidence/word_sets/indicators.toml"
 _PLACEBO_PATH = "kgbias/evidence/word_sets/placebo.toml"
-_NAME_KIND = "paraphrases"
+_PARAPHRASE_KIND = "paraphrases"
 _BRACED_ROOT = re.compile(r"\{([^{}]+)\}")
 
 _PUBLISHED_FILES = ("caliskan2017.toml", "mind_your_bias2022.toml")
-_ROLES = ("x", "y", "a", "b")  # of the four word sets of an association test
+_WORD_SET_ROLES = ("x", "y", "a", "b")  # of the four word sets of an association test
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,7 +201,7 @@ def _parse_group(
         table, table_location = _apply_pattern(
             kind, table, row.get("forms", {}), patterns, location
         )
-        if kind == _NAME_KIND:
+        if kind == _PARAPHRASE_KIND:
             paraphrases = _parse_paraphrases(table, node_id("group", name), table_location)
             words = tuple(p.text for p in paraphrases if not p.mark)
         else:
@@ -252,7 +252,7 @@ def _fill_wording(wording: Any, kind: str, forms: Mapping[str, Any], location: s
     missing_form: Exception | None = None
     # Filled in, this leaves the form in braces ("{Elven} people"), from which `_parse_paraphrase`
     # reads the root.
-    root = "{{{}}}" if kind == _NAME_KIND else "{}"
+    root = "{{{}}}" if kind == _PARAPHRASE_KIND else "{}"
     marked_forms = {name: root.format(form) for name, form in forms.items()}
     for candidate in parse_words(
         [wording] if isinstance(wording, str) else wording, f"{location}, wordings"
@@ -280,7 +280,7 @@ def _resolve_words(table: Mapping[str, Any], location: str) -> tuple[str, ...]:
             test[role]
             for content in published_test_tables().values()
             for test in content["test"]
-            for role in _ROLES
+            for role in _WORD_SET_ROLES
         ]
         words = tuple(chain(*(t["words"] for t in tables if t["concept"] in concepts)))
         if not words:

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError, no_such
-from kgbias.evidence.added_columns import AddedColumns
+from kgbias.evidence.added_columns import MethodColumns
 from kgbias.graph.cross_mentions import MentionIndex
 from kgbias.graph.selection import SelectedStatements
 from kgbias.graph.store import StoredRun
@@ -180,9 +180,9 @@ class ExportContent:
         }
 
     @cached_property
-    def added(self) -> AddedColumns:
+    def added(self) -> MethodColumns:
         """What methods have about the triples."""
-        return AddedColumns.read(self.run)
+        return MethodColumns.read(self.run)
 
     @cached_property
     def ranks(self) -> dict[str, tuple[int, int]]:

@@ -25,7 +25,7 @@ from kgbias.compare.families import (
 from kgbias.compare.refusals import CategoryRefusals, measure_refusals
 from kgbias.compare.variance_components import compute_variances
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
-from kgbias.evidence.added_columns import AddedColumns
+from kgbias.evidence.added_columns import MethodColumns
 from kgbias.evidence.evidence_table import (
     EvidenceInputs,
     EvidenceTable,
@@ -240,7 +240,7 @@ class RunData:
                 self.probes,
                 self.beliefs,
                 stories=story_evidence,
-                added=AddedColumns.read(self.stored),
+                added=MethodColumns.read(self.stored),
             )
         )
 
