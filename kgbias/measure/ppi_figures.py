@@ -96,8 +96,8 @@ def read_sample_labels(
     labels: Sequence[Label] | None = None,
 ) -> SampleLabels | None:
     """The labels by which figures of these statements, as they count between groups
-    (`exclude_cross_mentions`), are corrected; None without any. `labels` are the store's of this measure, if they were read
-    already."""
+    (`exclude_cross_mentions`), are corrected; None without any. `labels` are the store's of this
+    measure, if they were read already."""
     current = labels_in_effect(run.store.labels(measure) if labels is None else labels)
     if not current:
         return None
