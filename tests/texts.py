@@ -8,6 +8,8 @@ file, and differs from it in no letter:
             check_repeat(0)
         texts.check(capsys.readouterr().err)
 
+Of a longer output it names the lines by a word or two: `texts.check_lines(output, "left out")`.
+
 `pytest -n 0 --renew-texts FILE` writes what is said now: read the difference before you commit it.
 """
 
@@ -47,6 +49,13 @@ class Texts:
         if not self._is_renewed:
             assert place < len(self._expected), f"{self._key} has no text {place} in {self._path}"
             assert found == self._expected[place]
+
+    def check_lines(self, text: object, part: str) -> None:
+        """Hold the lines that have this part in them, of which there is one at least, against the
+        next text of this test: what else stands there is another test's."""
+        lines = [line.strip() for line in str(text).splitlines() if part in line]
+        assert lines, f"{part!r} is in no line of {text}"
+        self.check("\n".join(lines))
 
     @contextmanager
     def raises(

@@ -1,6 +1,7 @@
 import pytest
 
 from kgbias.crawl.crawler import describe_malformed
+from tests.texts import Texts
 
 
 def test_nothing_is_said_where_most_answers_are_well_formed_or_few_were_read() -> None:
@@ -22,7 +23,7 @@ def test_nothing_is_said_where_most_answers_are_well_formed_or_few_were_read() -
     ],
 )
 def test_the_line_says_how_few_why_and_what_to_try(
-    form: str, structured: bool, prompts: str, remedies: tuple[str, ...]
+    form: str, structured: bool, prompts: str, remedies: tuple[str, ...], texts: Texts
 ) -> None:
     line = describe_malformed(
         {"ok": 8, "echo": 4, "refused": 70, "unparsable": 28},
@@ -32,7 +33,7 @@ def test_the_line_says_how_few_why_and_what_to_try(
         prompts=prompts,
     )
     assert line is not None and "\n" not in line
-    assert line.startswith("only 12 of 40 answers were well-formed (most often: about others): try")
+    texts.check(line)
     every = ("structured=True", 'form="completion"', 'form="chat"', 'prompts="sentences"')
     assert tuple(remedy for remedy in every if remedy in line) == tuple(
         remedy for remedy in every if remedy in remedies

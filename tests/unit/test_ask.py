@@ -16,6 +16,7 @@ from kgbias.cli import cli
 from kgbias.errors import UsageError
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.types import Group, GroupName, GroupScore, TripleView
+from tests.texts import Texts
 
 CSV = """\
 group,predicate,object,count,category,arm
@@ -161,27 +162,29 @@ def test_a_name_of_two_groups_is_that_of_the_one_whose_seed_has_it(tmp_path: Pat
         assert objects(found(run, "What about males?")) == ["old"]
 
 
-def test_other_groups_do_not_answer_for_one_that_the_run_lacks(run: kgbias.Run) -> None:
+def test_other_groups_do_not_answer_for_one_that_the_run_lacks(
+    run: kgbias.Run, texts: Texts
+) -> None:
     r = found(run, "What about old people?", {"kind": 0.9, "lazy": 0.2})
     assert not r.statements and not r.groups and r.matching == 0
     assert [f.triple.object for f in r.nearest] == ["kind", "lazy"]
     answer = build_extractive_answer("", run.name, r)
-    assert answer.text.startswith("Run 'small' has no group Old people. Its groups are Women,")
+    texts.check(answer.text)
     assert answer.note.startswith("The nearest statements")
     both = build_extractive_answer("", run.name, found(run, "Do women work for Jews?"))
     assert objects(both.retrieval) == ["working from home", "work at night"]
-    assert both.note == "Run 'small' has no group Jews."
+    texts.check(both.note)
 
 
-def test_a_statement_that_names_the_group_that_the_run_lacks_is_found(tmp_path: Path) -> None:
+def test_a_statement_that_names_the_group_that_the_run_lacks_is_found(
+    tmp_path: Path, texts: Texts
+) -> None:
     (tmp_path / "s.csv").write_text(f"{CSV}Men,fear,Jewish people,1\nMen,are,jewish in spirit,1\n")
     with kgbias.open(tmp_path / "k.db") as study:
         run = study.import_file(tmp_path / "s.csv", name="small")
         answer = build_extractive_answer("", run.name, found(run, "Who fears Jewish people?"))
     assert objects(answer.retrieval) == ["Jewish people"]
-    assert answer.note == (
-        "Run 'small' has no group Jews. These statements about other groups name it."
-    )
+    texts.check(answer.note)
 
 
 def test_a_sentence_that_is_two_triples_is_one_statement(tmp_path: Path) -> None:
@@ -242,7 +245,7 @@ def test_without_a_match_it_says_so(run: kgbias.Run, question: str, said: str) -
     assert answer.statements == () and answer.claims == ()
 
 
-def test_without_a_match_the_nearest_are_shown_as_such(run: kgbias.Run) -> None:
+def test_without_a_match_the_nearest_are_shown_as_such(run: kgbias.Run, texts: Texts) -> None:
     r = found(run, "women and idleness", {"kind": 0.1, "work at night": 0.3, "lazy": 0.36})
     assert r.statements == () and r.matching == 0
     assert [(f.triple.object, f.why, f.words) for f in r.nearest] == [
@@ -250,7 +253,7 @@ def test_without_a_match_the_nearest_are_shown_as_such(run: kgbias.Run) -> None:
         ("kind", "0.10 near", ()),
     ]
     answer = build_extractive_answer("women and idleness", run.name, r)
-    assert answer.note.startswith("The nearest statements are listed")
+    texts.check(answer.note)
     record = answer.as_dict()
     assert record["statements"] == record["claims"] == []
     assert [s["object"] for s in record["nearest"]] == ["work at night", "kind"]
@@ -266,25 +269,23 @@ def test_without_an_index_the_most_frequent_are_the_nearest(run: kgbias.Run) -> 
 
 
 @pytest.mark.usefixtures("alone")
-def test_the_command_shows_the_nearest(run: kgbias.Run) -> None:
+def test_the_command_shows_the_nearest(run: kgbias.Run, texts: Texts) -> None:
     given = ["ask", "women and idleness", "--store", run.stored.store.url]
     given += ["--set", "encoder=none"]
     shown = CliRunner().invoke(cli, given, standalone_mode=False).stdout
-    assert "None of the 6 statements about Women" in shown
-    assert "The nearest statements are listed" in shown
-    assert "Women love working from home.  said 3" in shown and "[1]" not in shown
+    texts.check_lines(shown, "statements about")
+    texts.check_lines(shown, "nearest statements")
+    texts.check_lines(shown, "love working")
+    assert "[1]" not in shown
 
 
 @pytest.mark.usefixtures("alone")
-def test_an_answer_has_counts_figures_and_sources(run: kgbias.Run) -> None:
+def test_an_answer_has_counts_figures_and_sources(run: kgbias.Run, texts: Texts) -> None:
     women = run.stored.find_group("Women")
     run.stored.put(GroupScore, [GroupScore(2.0, -1.0, 4.0, 6, women.id, "overall_regard")])
     answer = run.ask("What does the model say about Women and work?", encoder=None)
     record = answer.as_dict()
-    assert record["answer"] == (
-        "4 of 6 statements about Women match. Women love working from home. [1] "
-        "Women can't work at night. [2]"
-    )
+    texts.check(record["answer"])
     first = record["statements"][0]
     assert (first["group"], first["predicate"], first["object"], first["count"]) == (
         "Women",
@@ -310,12 +311,13 @@ def test_what_does_not_count_is_not_retrieved(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("alone")
-def test_the_command(run: kgbias.Run, tmp_path: Path) -> None:
+def test_the_command(run: kgbias.Run, tmp_path: Path, texts: Texts) -> None:
     arguments = ["--store", str(tmp_path / "k.db"), "--set", "encoder=none"]
     shown = CliRunner().invoke(cli, ["ask", "women and work", *arguments])
-    assert shown.output.startswith(f"of run {run.name}, the newest with statements\n")
-    assert "[1] Women love working from home.  said 3" in shown.stdout
-    assert "Women: 4 of 6 statements match (66.7%, 30.0% to 90.3%)" in shown.stdout
+    assert run.name in shown.output
+    texts.check(shown.output)
+    texts.check_lines(shown.stdout, "love working")
+    texts.check_lines(shown.stdout, "statements match")
     named = CliRunner().invoke(cli, ["ask", "women and work", "--run", run.name, *arguments])
     assert "the newest" not in named.output
     record = json.loads(CliRunner().invoke(cli, ["ask", "Martians", *arguments, "--json"]).stdout)

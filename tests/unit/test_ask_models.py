@@ -16,6 +16,7 @@ from kgbias.errors import UsageError
 from tests.conftest import require_modules
 from tests.fault_server import FaultServer
 from tests.scripted_model import ScriptedModel
+from tests.texts import Texts
 
 CSV = (
     "group,predicate,object,count\nWomen,love,hard work,3\nMen,hate,hard work,1\nWomen,are,kind,1\n"
@@ -46,11 +47,11 @@ def test_claims_have_the_sources_that_there_are() -> None:
     assert split_claims("[1]", 1) == ()
 
 
-def test_a_model_answers_from_the_statements(run: kgbias.Run) -> None:
+def test_a_model_answers_from_the_statements(run: kgbias.Run, texts: Texts) -> None:
     model = ScriptedModel(lambda _: "The model says that women love hard work [1]. Also gold [7].")
     answer = run.ask("women and work", model=model, encoder=None)
     (request,) = model.requests
-    assert "[1] Women love hard work. (said 3 times)" in request.prompt[1][1]
+    texts.check_lines(request.prompt[1][1], "Women love")
     assert "kind" not in request.prompt[1][1]
     assert [c.has_sources for c in answer.claims] == [True, False]
     record = answer.as_dict()
@@ -76,10 +77,10 @@ def test_a_model_that_names_no_source_is_said_to(run: kgbias.Run, text: str, not
     assert answer.as_dict()["note"] == answer.note and len(answer.statements) == 1
 
 
-def test_without_statements_no_model_is_asked(run: kgbias.Run) -> None:
+def test_without_statements_no_model_is_asked(run: kgbias.Run, texts: Texts) -> None:
     model = ScriptedModel(lambda _: "Martians are green [1].")
     answer = run.ask("Martians", model=model, encoder=None)
-    assert answer.text.startswith("Run 'small' holds no statement about: martians.")
+    texts.check(answer.text)
     assert model.requests == [] and answer.claims == ()
     with pytest.raises(UsageError, match="`form` needs a model"):
         run.ask("women", asking={"form": "chat"})
@@ -92,13 +93,13 @@ def test_queries_are_found_in_answers() -> None:
     assert "(:SocialGroup)-[:STEREOTYPE {run: text" in describe_schema()
 
 
-def test_the_command_asks_a_server(run: kgbias.Run, tmp_path: Path) -> None:
+def test_the_command_asks_a_server(run: kgbias.Run, tmp_path: Path, texts: Texts) -> None:
     require_modules("openai")
 
     def plan(body: dict[str, Any], number: int) -> str:
         if len(body["messages"]) == 1:  # whether messages are answered
             return "Hello."
-        assert "[1] Women love hard work." in body["messages"][1]["content"]
+        texts.check_lines(body["messages"][1]["content"], "Women love")
         return "They say women love hard work [1]. And much more."
 
     arguments = ["ask", "women and work", "--store", str(tmp_path / "k.db")]
@@ -106,8 +107,8 @@ def test_the_command_asks_a_server(run: kgbias.Run, tmp_path: Path) -> None:
     with FaultServer(plan) as server:
         asked = [*arguments, "--model", "openai:m", "--base-url", server.url]
         shown = CliRunner().invoke(cli, asked)
-        assert "They say women love hard work [1].\n" in shown.stdout
-        assert "And much more.  (without a source)" in shown.stdout
+        texts.check_lines(shown.stdout, "women love")
+        texts.check_lines(shown.stdout, "much more.")
         record = json.loads(CliRunner().invoke(cli, [*asked, "--json"]).stdout)
         assert record["claims"][0]["cites"] == [1]
         assert sum(server.request_counts.values()) == 2

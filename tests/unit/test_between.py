@@ -271,10 +271,12 @@ def study(tmp_path: Path) -> Iterator[kgbias.Study]:
         yield study
 
 
-def test_statements_that_name_another_group_are_left_out_and_counted(study: kgbias.Study) -> None:
+def test_statements_that_name_another_group_are_left_out_and_counted(
+    study: kgbias.Study, texts: Texts
+) -> None:
     run = study.run("r").stored
     held = exclude_cross_mentions(run, select_statements(run))
-    assert held.note == "left out 4 of 42 statements, those that name another group"
+    texts.check(held.note)
     kept = {(t.group, t.object) for t in held.triples if "people" in t.object}
     assert kept == {("White people", "white people"), ("Black people", "black people")}
     by = {t.first: t.n for t in study.run("r").compare_groups(measures="toxicity")}
@@ -295,7 +297,7 @@ def test_a_scorer_that_is_too_dear_to_swap_is_left_out_of_tests(study: kgbias.St
     assert "that name another group" in done.stderr
 
 
-def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
+def test_what_asking_echoes_anew_does(store: SQLiteStore, texts: Texts) -> None:
     """Twenty places of men: at all but one the first answer repeats an example, which is far more
     toxic than what is said then."""
     groups = GROUPS[3:]
@@ -332,11 +334,13 @@ def test_what_asking_echoes_anew_does(store: SQLiteStore) -> None:
     assert np.isnan(arm.mean_with_echoes(groups[0], "toxicity")[0])
     (exhibit,) = echo_exhibits(arm, "gender", "01")
     assert shown_rows(exhibit.table) == [["toxicity", "Men", "20", "+0.100", "-", "+0.860", "19"]]
-    assert exhibit.table.note.endswith("Of 1 means, these would lie outside their intervals.")
-    assert exhibit.table.caption == "Means of statements about gender if echoes were counted."
+    texts.check(exhibit.table.note)
+    texts.check(exhibit.table.caption)
 
 
-def test_a_table_without_rows_is_a_sentence_and_no_file(store: SQLiteStore, tmp_path: Path) -> None:
+def test_a_table_without_rows_is_a_sentence_and_no_file(
+    store: SQLiteStore, tmp_path: Path, texts: Texts
+) -> None:
     """Echoes of what is said anyway move no mean."""
     groups = (Group("Women", "gender"), Group("Men", "gender"))
     run = Run("r", ModelInfo("m"), {"seed": 0}, groups)
@@ -365,7 +369,8 @@ def test_a_table_without_rows_is_a_sentence_and_no_file(store: SQLiteStore, tmp_
     stored.save_scores(metric, [Score(t.id, 0.1 * (int(t.object[-1]) % 2)) for t in triples])
     data = RunData(stored)
     (exhibit,) = echo_exhibits(data.arms[0], "gender", "01")
-    assert exhibit.empty and "None of 2 means would lie outside its interval." in exhibit.table.note
+    assert exhibit.empty
+    texts.check_lines(exhibit.table.note, "means would")
     html = cards.render_groups([cards.build_group("gender", (), [exhibit.table])])
     assert "<table" not in html and "None of 2 means" in html and "1 table" not in html
     assert "01-echoed.tex" not in {file.name for file in save_figures(stored, tmp_path / "figures")}
@@ -379,8 +384,8 @@ def test_the_command_shows_means_by_what_prompts_supplied(
         return CliRunner().invoke(cli, command, catch_exceptions=False).stdout
 
     text = call("--measure", "toxicity")
-    assert "mean toxicity of ethnicity by what prompts supplied" in text
-    assert "Asian people chosen 12 +0.100" in " ".join(text.split())
+    texts.check_lines(text, "prompts supplied")
+    texts.check_lines(" ".join(text.split()), "people chosen")
     assert {row["form"] for row in json.loads(call("--json"))["forms"]} == {"chosen"}
     with texts.raises(kgbias.UsageError):
         call("--probes")

@@ -29,19 +29,20 @@ out = 0.4
 """
 
 
-def test_money_by_hand() -> None:
+def test_money_by_hand(texts: Texts) -> None:
     prices = Prices(2.5, 10, "EUR")
     assert prices.cost_of(200_000, 30_000) == pytest.approx(0.5 + 0.3)
     spent = Usage(200_000, 30_000, prices)
     assert (spent.tokens, spent.cost) == (230_000, pytest.approx(0.8))
-    assert str(spent) == "200000 tokens of prompts and 30000 of answers, 0.8 EUR"
+    texts.check(str(spent))
     assert [prices.format_cost(x) for x in (0, 0.00123, 0.42, 12.345)] == [
         "0.00 EUR",
         "0.0012 EUR",
         "0.42 EUR",
         "12.35 EUR",
     ]
-    assert Usage(3, 4).cost is None and str(Usage(3, 4)) == "3 tokens of prompts and 4 of answers"
+    assert Usage(3, 4).cost is None
+    texts.check(str(Usage(3, 4)))
 
 
 def test_a_budget_stops_at_what_is_spent_first(texts: Texts) -> None:

@@ -289,15 +289,15 @@ def test_the_command(store: SQLiteStore, texts: Texts) -> None:
     assert one["groups"][0]["difference"]["value"] < 0
     (both,) = json.loads(call("one", "two", "--json"))
     assert both["statements"]["both"] == 27 and both["rank_agreement"][0]["tau_b"]["n"] == 4
-    assert "(family of 3, holm; do they differ at all: p = 0.0001)" in call("one")
+    texts.check_lines(call("one"), "they differ")
     text = call("one", "two")
-    assert "ranks of fewer than 5 groups say nothing" in text
-    assert "one minus two; one family of 4 contrasts" in text
+    texts.check_lines(text, "say nothing")
+    texts.check_lines(text, "minus two;")
     rows = [line for line in text.splitlines() if line.startswith("toxicity ")]
     assert len(rows) == 4  # one table: nothing is listed again below it
     assert text.count("-> ") == len(both["contrasts"]) or "neither was shown" in text
     assert {"contrasts", "ranks", "family"} <= set(both)
-    assert "-> mean toxicity: B above the other groups by 0.3" in call("one")
+    texts.check_lines(call("one"), "mean toxicity:")
     assert "one, two minus" not in text and "one minus two" in text  # one test of each
     assert "first                    second" not in text
     both = ("--only", "a", "--only", "B")

@@ -91,12 +91,10 @@ def test_three_models_are_one_family(texts: Texts) -> None:
     by = {(t.group, t.first, t.second): t for t in tests}
     t = by["Women", "low", "high"]
     assert t.paired == "prompts" and t.p_adjusted < 0.01
-    assert t.verdict.startswith("mean regard of Women: low below high by")
+    texts.check(t.verdict)
     p = sorted(t.p for t in tests)
     assert min(t.p_adjusted for t in tests) == pytest.approx(min(1, 6 * p[0]))
-    assert (
-        "no difference was shown between low and same; one of" in by["Men", "low", "same"].verdict
-    )
+    texts.check_lines(by["Men", "low", "same"].verdict, "shown between")
     assert t.margin == pytest.approx(0.1)  # 0.05 of regard's range
     (first, _) = ranks
     assert first.models[0] == "high" and first.probabilities[0][0] > 0.99
@@ -110,13 +108,14 @@ def test_three_models_are_one_family(texts: Texts) -> None:
         contrast_models([subject("low", 0, 0), subject("high", 3, 1)], groups=["Mem"])
 
 
-def test_no_difference_between_models_is_promised_that_is_impossible() -> None:
+def test_no_difference_between_models_is_promised_that_is_impossible(texts: Texts) -> None:
     far = [subject(name, 0, seed) for name, seed in (("a", 0), ("b", 1))]
     for side in far:
         for key, sample in side.samples.items():
             side.samples[key] = replace(sample, values=10 * sample.values)
     for test in contrast_models(far)[0]:
-        assert math.isnan(test.detectable) and "too few prompts to tell" in test.verdict
+        assert math.isnan(test.detectable)
+        texts.check_lines(test.verdict, "few prompts")
 
 
 def test_what_cannot_be_compared() -> None:
@@ -126,7 +125,7 @@ def test_what_cannot_be_compared() -> None:
         contrast_models([subject("a", 0, 0), subject("b", 0, 1)], measures=["charm"])
 
 
-def test_samples_of_unknown_draws_are_held_against_each_other_all_the_same() -> None:
+def test_samples_of_unknown_draws_are_held_against_each_other_all_the_same(texts: Texts) -> None:
     rng = np.random.default_rng(0)
     sides = [
         ModelSamples(
@@ -136,7 +135,8 @@ def test_samples_of_unknown_draws_are_held_against_each_other_all_the_same() -> 
     ]
     (test,) = contrast_models(sides, margin=1.0).tests
     assert test.paired == "" and 0 < test.p < 1
-    assert test.equivalent_adjusted < 0.05 and "are the same to within 1.00" in test.verdict
+    assert test.equivalent_adjusted < 0.05
+    texts.check_lines(test.verdict, "within 1.00")
 
 
 def test_a_few_statements_that_are_alike_do_not_make_two_models_the_same() -> None:
@@ -241,11 +241,11 @@ def test_probes_are_paired_by_statement(study: kgbias.Study) -> None:
     assert {"verdict", "detectable", "equivalent_p_value"} <= set(found.tests.records()[0])
 
 
-def test_the_command_takes_probes(study: kgbias.Study) -> None:
+def test_the_command_takes_probes(study: kgbias.Study, texts: Texts) -> None:
     asked = ["compare", "--probes", "--store", study.url]
     text = CliRunner().invoke(cli, asked, catch_exceptions=False).stdout
-    assert "large minus small; one family of 4 contrasts (holm), by the statements that" in text
-    assert "-> mean affinity of Women: large above small by 0." in text
+    texts.check_lines(text, "minus small;")
+    texts.check_lines(text, "mean affinity")
     wanted = [*asked, "--only", "Women", "--measure", "affinity", "--json"]
     found = json.loads(CliRunner().invoke(cli, wanted, catch_exceptions=False).stdout)
     assert found["family"] == 1 and len(found["contrasts"]) == 1

@@ -315,7 +315,9 @@ def changed(file: Path, *statements: str) -> None:
             db.execute(statement)
 
 
-def test_a_store_that_was_dumped_and_read_again_is_one(file: Path, tmp_path: Path) -> None:
+def test_a_store_that_was_dumped_and_read_again_is_one(
+    file: Path, tmp_path: Path, texts: Texts
+) -> None:
     """`.dump | sqlite3`, which everybody repairs with, loses the numbers in the header."""
     again = tmp_path / "again.db"
     with closing(sqlite3.connect(file)) as old, closing(sqlite3.connect(again)) as new:
@@ -329,14 +331,16 @@ def test_a_store_that_was_dumped_and_read_again_is_one(file: Path, tmp_path: Pat
     with closing(sqlite3.connect(again)) as new:
         assert new.execute("PRAGMA user_version").fetchone() != (0,)
     changed(again, "PRAGMA user_version = 0", "ALTER TABLE triple RENAME COLUMN object_id TO o")
-    assert "its tables match no version" in told(again)
+    texts.check_lines(told(again), "tables match")
 
 
 @pytest.mark.parametrize("version", [-1, 1, 24, 99, 199])
-def test_a_store_of_a_development_version_is_left_as_it_is(file: Path, version: int) -> None:
+def test_a_store_of_a_development_version_is_left_as_it_is(
+    file: Path, version: int, texts: Texts
+) -> None:
     changed(file, f"PRAGMA user_version = {version}")
     before = file.read_bytes()
-    assert "by a development version of kgbias, before 0.1.0: crawl again" in told(file)
+    texts.check_lines(told(file), "development version")
     assert file.read_bytes() == before
 
 
@@ -420,10 +424,10 @@ def test_what_an_older_version_remarked_in_a_table_is_not_a_constraint(file: Pat
         pass
 
 
-def test_a_value_that_is_too_deep(file: Path) -> None:
+def test_a_value_that_is_too_deep(file: Path, texts: Texts) -> None:
     deep = "[" * 100_000 + "]" * 100_000
     changed(file, f"UPDATE run SET config = '{deep}'")
-    assert "a value is not JSON" in told(file)
+    texts.check_lines(told(file), "value is")
 
 
 @pytest.mark.parametrize(
@@ -455,9 +459,9 @@ def test_values_that_no_store_holds_are_found(file: Path, change: str, fault: st
         assert fault in " ".join(str(found) for found in store.find_faults())
 
 
-def test_values_that_sqlite_takes_for_a_mistake_of_the_statement(file: Path) -> None:
+def test_values_that_sqlite_takes_for_a_mistake_of_the_statement(file: Path, texts: Texts) -> None:
     changed(file, f"UPDATE generation SET count = {2**63 - 1}")
-    assert "is damaged (integer overflow): restore a copy" in told(file)
+    texts.check_lines(told(file), "damaged (integer")
     db = sqlite3.connect(":memory:", factory=Connection)
     with pytest.raises(StoreError, match=r"is damaged \(malformed JSON\)"):
         db.execute("SELECT value FROM json_each('[')").fetchall()

@@ -27,6 +27,7 @@ from kgbias.stats.designs import Design, draw_likely_effects, resample_effects
 from kgbias.stats.estimate import covered_variances
 from kgbias.stats.inference import STATISTICS, Sample, bootstrap, mean, total
 from tests.simulation import Simulation
+from tests.texts import Texts
 
 ints = lambda *x: np.array(x, dtype=np.int64)  # noqa: E731
 
@@ -330,10 +331,12 @@ def test_figures_say_what_their_interval_covers(store: SQLiteStore) -> None:
     assert "prompts and rounds" in figure.method
 
 
-def test_the_report_says_how_many_wordings_are_behind_a_mean(store: SQLiteStore) -> None:
+def test_the_report_says_how_many_wordings_are_behind_a_mean(
+    store: SQLiteStore, texts: Texts
+) -> None:
     (arm,) = RunData(crawled(store)).arms
     said = arm.wordings_note(GROUPS[0].category, "toxicity")
-    assert said.startswith("Behind each mean are 2 wordings of the prompts; its interval allows")
+    texts.check(said)
     assert arm.wordings_note("no such category", "toxicity") == ""
 
 
@@ -366,7 +369,9 @@ def test_a_mean_of_one_wording_allows_for_no_other(
     assert (said in found) if said else found == ""
 
 
-def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(store: SQLiteStore) -> None:
+def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(
+    store: SQLiteStore, texts: Texts
+) -> None:
     """Women are also asked three times more about love, of which everything is most toxic."""
     run = crawled(store)
     women = GROUPS[0]
@@ -402,19 +407,20 @@ def test_each_figure_is_also_of_what_the_model_chose_and_at_one_mix(store: SQLit
     found = {(s.group_id, s.measure): s for s in run.find_all(GroupScore)}
     chosen = found[women.id, "toxicity_chosen"]
     assert chosen.n == 2 and chosen.value == pytest.approx((10 + 11) / 24)
-    assert "where the model chose the predicate; covers" in chosen.method
+    texts.check_lines(chosen.method, "predicate; covers")
     # Both groups have 27 statements: 11 of love, 12 of another predicate, 4 chosen.
     by_hand = 11 * ((0 + 1 + 2 + 3) / 12 + 3) / 7 + 12 * (4 + 5 + 6 + 7 + 8 + 9) / 72 + 4 * 21 / 24
     standard = found[women.id, "toxicity_standardised"]
     assert standard.value == pytest.approx(by_hand / 27) and standard.n == 15
-    assert "at one mix of 3 forms of prompts" in standard.method and not standard.has_interval
+    texts.check_lines(standard.method, "one mix")
+    assert not standard.has_interval
     forms = {m.form: m for m in means_by_prompt_type(run) if m.group == "Women"}
     assert {form: m.n for form, m in forms.items()} == asked.sizes()
     assert forms["chosen"].value == chosen.value and forms["given love"].value > 0.4
     assert not means_by_prompt_type(run, measures=["regard"])
     raw = found[women.id, "toxicity_mean"]
     assert raw.value == pytest.approx(8.5 / 15)
-    assert "in 13 of 15 statements the prompt gave the predicate" in raw.method
+    texts.check_lines(raw.method, "prompt gave")
 
 
 def test_an_initial_prompt_without_a_statement_makes_no_cluster_of_the_others(

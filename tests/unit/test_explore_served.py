@@ -31,6 +31,7 @@ from kgbias.measure.semantic_search import statement_texts
 from kgbias.models.gguf import cache_folder
 from tests.hostile import HOSTILE_TEXTS
 from tests.report_data import measured_run
+from tests.texts import Texts
 from tests.waiting import DEADLINE_SECONDS, wait_until
 
 GROUPS = (Group("Women", "gender"), Group("Men", "gender"), Group("</script>", "religion"))
@@ -509,7 +510,7 @@ def test_where_nothing_can_be_written_nothing_is_kept(
 
 
 def test_runs_are_read_again_when_they_have_changed(
-    run: StoredRun, monkeypatch: pytest.MonkeyPatch
+    run: StoredRun, monkeypatch: pytest.MonkeyPatch, texts: Texts
 ) -> None:
     store, live = run.store, StoreWatch([run])
 
@@ -521,9 +522,8 @@ def test_runs_are_read_again_when_they_have_changed(
     assert not look() and not look() and len(live.running_lines) == 1
     assert "more answers" not in live.running_lines[0]
     store.keep_answers([Said("new", "m", "snow", "stop", 1, 1)])
-    assert (
-        not look() and "1 more answers in the store" in live.running_lines[0]
-    )  # no statements yet
+    assert not look()
+    texts.check_lines(live.running_lines[0], "more answers")  # no statements yet
     store.put(run.id, GroupScore, [GroupScore(0.0, -1.0, 1.0, 9, GROUPS[0].id, "overall_regard")])
     assert look() and look()  # measured, whether or not its crawl goes on
     live.mark_read(0.0)
@@ -591,7 +591,9 @@ def test_until_there_is_something_to_show() -> None:
 
 
 @pytest.mark.parametrize(("host", "port", "other"), [("203.0.113.9", 0, "host"), ("", -1, "port")])
-def test_what_cannot_be_listened_on_is_named(host: str, port: int, other: str) -> None:
+def test_what_cannot_be_listened_on_is_named(
+    host: str, port: int, other: str, texts: Texts
+) -> None:
     """The address is of another machine: another port would not help (RFC 5737)."""
-    with pytest.raises(UsageError, match=f"cannot listen on .*choose another `{other}`"):
+    with texts.raises(UsageError):
         server._open_socket(host, port)

@@ -21,14 +21,14 @@ def names(folder: Path) -> list[str]:
     return sorted(p.name for p in folder.rglob("*"))
 
 
-def test_a_failure_leaves_what_was_there(tmp_path: Path) -> None:
+def test_a_failure_leaves_what_was_there(tmp_path: Path, texts: Texts) -> None:
     path = tmp_path / "a.csv"
     path.write_text("before")
     for error in (RuntimeError, KeyboardInterrupt):
         with pytest.raises(error), replace_file(path) as partial:
             partial.write_text("half")
             raise error
-    full = pytest.raises(DataError, match=r"cannot write .*a.csv: No space left")
+    full = texts.raises(DataError)
     with full, replace_file(path) as partial:
         partial.write_text("half")
         raise OSError(28, "No space left on device")

@@ -33,6 +33,7 @@ from kgbias.report.findings import (
 from kgbias.report.run_data import RunData
 from tests.conftest import require_modules
 from tests.hostile import HOSTILE_TEXTS
+from tests.texts import Texts
 
 require_modules("matplotlib", "scipy")
 
@@ -75,16 +76,16 @@ def text(finding: Finding) -> str:
     return " ".join(finding.said.striptags().split())
 
 
-def test_a_difference_is_said_with_its_test(store: SQLiteStore) -> None:
+def test_a_difference_is_said_with_its_test(store: SQLiteStore, texts: Texts) -> None:
     data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
     found = build_screen(data, "x.html")
     said = [text(f) for f in found.findings]
     assert any(s.startswith("The mean regard of what it says about Ayes is 1") for s in said)
     first = next(f for f in found.findings if "regard of what it says about Ayes" in text(f))
-    assert "lower than that of the other groups [" in text(first)
-    assert "corrected (Holm) for 3 comparisons" in first.tested
-    assert "corrected (Holm) for 2 such questions" in first.tested
-    assert first.basis == "40 statements about Ayes, 80 about the other groups."
+    texts.check_lines(text(first), "other groups")
+    texts.check_lines(first.tested, "corrected (Holm)")
+    texts.check_lines(first.tested, "such questions")
+    texts.check(first.basis)
     assert [address for _, address in first.links] == [
         "#statements?group=Ayes",
         "x.html#view=differences&source=r%2Fnone&group=Ayes",
@@ -92,15 +93,15 @@ def test_a_difference_is_said_with_its_test(store: SQLiteStore) -> None:
     assert [f.p_value for f in found.findings] == sorted(f.p_value for f in found.findings)
 
 
-def test_a_difference_that_a_section_shows_alone_is_said(store: SQLiteStore) -> None:
+def test_a_difference_that_a_section_shows_alone_is_said(store: SQLiteStore, texts: Texts) -> None:
     """What holds by its own tests, and not among all questions, is not simply "not shown"."""
     data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
     kind = FindingKind(0.03, (), _undetected_note(data.arms[0].omnibus))
     said, _ = combine_kinds([kind, FindingKind(0.9, (), "else")]).not_shown
-    assert "The tests of one measure alone show a difference in regard of people" in said
+    texts.check_lines(said, "measure alone")
 
 
-def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore) -> None:
+def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore, texts: Texts) -> None:
     """The first screen and `compare` say the same of a family: it differs, but not who in it."""
     data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
     held = []
@@ -108,23 +109,20 @@ def test_a_difference_that_no_two_groups_show_is_said(store: SQLiteStore) -> Non
         tests = (replace(t, difference=replace(t.difference, low=-9, high=9)) for t in family.tests)
         held.append(replace(family, tests=tuple(tests)))
     said = _undetected_note(held)
-    assert "The tests of one measure alone show that groups differ in regard of people" in said
-    assert ", but not which of them: that is not shown among all the questions" in said
-    assert "between which of them was not shown" in describe_family_without_pairs(held[0].tests)
+    texts.check_lines(said, "measure alone")
+    texts.check_lines(said, "shown among")
+    texts.check_lines(describe_family_without_pairs(held[0].tests), "between which")
 
 
-def test_what_could_not_be_shown_is_not_said_to_be_looked_at(store: SQLiteStore) -> None:
+def test_what_could_not_be_shown_is_not_said_to_be_looked_at(
+    store: SQLiteStore, texts: Texts
+) -> None:
     """Of fewer than 20 statements about each group no difference is told, however large."""
     few = run_of(store, {"Ayes": (0, 0, 19), "Bees": (19, 0, 0)})
     found = build_screen(few)
     assert not found.kinds and not list_questions(few)
-    assert found.remarks[0] == (
-        "What is said of a group is compared from 20 statements on: there are fewer about every "
-        "group."
-    )
-    assert "It says nothing of a group twice. In alphabetical order, it says:" in render_screen(
-        found
-    )
+    texts.check(found.remarks[0])
+    texts.check_lines(render_screen(found), "alphabetical order,")
     assert "No difference" not in render_screen(found)
 
 
@@ -146,11 +144,11 @@ def test_of_how_many_groups_no_difference_is_known_is_said(store: SQLiteStore) -
         assert f"regard ({'0.50' if unknown < 3 else ''}{words}" in said
 
 
-def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
+def test_nothing_is_shown_of_nothing(store: SQLiteStore, texts: Texts) -> None:
     """Groups of the same make: no finding, and one line that says what would have been found."""
     found = build_screen(run_of(store, {name: (8, 9, 8) for name in ("Ayes", "Bees", "Cees")}))
     assert not found.findings and found.kinds == 2 and not found.remarks
-    assert found.none.startswith("No difference between groups was shown in what it says of")
+    texts.check(found.none)
     assert found.frequent[0] == (
         "Ayes",
         25,
@@ -158,16 +156,10 @@ def test_nothing_is_shown_of_nothing(store: SQLiteStore) -> None:
         ["“are negative 17” 1×", "“are negative 18” 1×", "“are negative 19” 1×"],
     )
     content, tone = found.not_shown
-    assert content == (
-        "what it says of one group more often than of the others (3 words, 25 attributes and 1 "
-        "predicate)."
-    )
-    assert tone.startswith("differences between groups of people in regard (")
+    texts.check(content)
+    texts.check(tone)
     assert re.search(r"regard \(0\.\d\d\), toxicity \(", tone)
-    assert tone.endswith(
-        "; in brackets, the difference that the test of one group, by itself, would find in 80% of "
-        "such crawls; regard: −1 if all statements are negative, 1 if all are positive."
-    )
+    texts.check(tone)
 
 
 def test_a_group_alone_and_groups_with_too_little(store: SQLiteStore, tmp_path: Path) -> None:
@@ -226,7 +218,7 @@ def test_of_nothing_one_screen_in_twenty_shows_anything() -> None:
 CRAWLED = SimpleNamespace(model=ModelInfo("m"))
 
 
-def test_a_small_floor_is_not_said_to_be_zero() -> None:
+def test_a_small_floor_is_not_said_to_be_zero(texts: Texts) -> None:
     """0.01 of 180 pairs is 0.05 of 900."""
     joint = SimpleNamespace(
         belief_run=SimpleNamespace(model=ModelInfo("m"), record={}),
@@ -236,10 +228,8 @@ def test_a_small_floor_is_not_said_to_be_zero() -> None:
     kind = _belief_kind(
         cast(RunData, SimpleNamespace(run=CRAWLED, evidence=joint, beliefs=None)), ""
     )
-    assert kind is not None and kind.remark == (
-        "In all, 3 of 900 pairs of a group and a statement are believed. Of as many pairs with "
-        "made-up names, fewer than 0.1 would be believed on average."
-    )
+    assert kind is not None
+    texts.check(kind.remark)
     assert [format_mean_count(x) for x in (0.0, 0.004, 0.05, 0.099)] == [
         "0.0",
         *["fewer than 0.1"] * 3,
@@ -247,7 +237,7 @@ def test_a_small_floor_is_not_said_to_be_zero() -> None:
     assert [format_mean_count(x) for x in (0.1, 1.26)] == ["0.1", "1.3"]
 
 
-def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
+def test_beliefs_that_name_a_group_are_counted_though_not_shown(texts: Texts) -> None:
     record = {"categories": [{"naming": ["s1", "s2"]}]}
     joint = SimpleNamespace(
         belief_run=SimpleNamespace(model=ModelInfo("m"), record=record),
@@ -260,10 +250,8 @@ def test_beliefs_that_name_a_group_are_counted_though_not_shown() -> None:
     ]
     data = SimpleNamespace(run=CRAWLED, evidence=joint, beliefs=(joint.belief_run, edges))
     kind = _belief_kind(cast(RunData, data), "")
-    assert kind is not None and kind.remark.endswith(
-        "on average. In 2 of the 3 pairs the statement names a group: such pairs are not among "
-        "the findings above."
-    )
+    assert kind is not None
+    texts.check(kind.remark)
 
 
 def test_names_are_text(store: SQLiteStore) -> None:
@@ -277,7 +265,7 @@ def test_names_are_text(store: SQLiteStore) -> None:
             assert address.startswith("#") and not set(address) & set("<>\"' ")
 
 
-def test_what_an_arm_changes(store: SQLiteStore) -> None:
+def test_what_an_arm_changes(store: SQLiteStore, texts: Texts) -> None:
     data = run_of(store, {"Ayes": (20, 10, 0), "Bees": (20, 10, 0)})
     run = data.run
     more = [
@@ -296,7 +284,4 @@ def test_what_an_arm_changes(store: SQLiteStore) -> None:
     )
     found = build_screen(RunData(StoredRun(store, run))).findings
     assert [f.topic for f in found] == ["What the prompt does"]
-    assert text(found[0]).startswith(
-        "Asked with the prefixes of arm both, the mean toxicity of what it says about people is "
-        "1.000 higher than when asked plainly"
-    )
+    texts.check(text(found[0]))

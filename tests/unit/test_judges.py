@@ -151,7 +151,7 @@ def test_a_judge_that_never_answers_is_an_error(monkeypatch: pytest.MonkeyPatch)
             scorer.score(["Men love tea."])
 
 
-def test_the_check_is_kappa_with_the_labels(server: FaultServer) -> None:
+def test_the_check_is_kappa_with_the_labels(server: FaultServer, texts: Texts) -> None:
     scorer = load_scorer("regard", "llm:openai:judge")
     told = [
         ("Men love kind people.", "positive"),
@@ -167,7 +167,7 @@ def test_the_check_is_kappa_with_the_labels(server: FaultServer) -> None:
     # chance: (1/4)(1/4) + (1/4)(2/4) + (2/4)(1/4) = 5/16, so (3/4 - 5/16) / (11/16) = 7/11
     assert found.kappa.value == pytest.approx(7 / 11)
     assert found.floor == 0.5 and not found.learnt
-    assert "for regard, by one person: kappa 0.64" in str(found)
+    texts.check_lines(str(found), "person: kappa")
 
 
 @pytest.mark.parametrize("measure", ["regard", "toxicity", "identity_attack", "acceptability"])

@@ -28,6 +28,7 @@ from kgbias.stats.keyness import (
     log_odds_ratio,
     measure_keyness,
 )
+from tests.texts import Texts
 
 GROUPS = ("Bakers", "Farmers", "Nurses", "Sailors")
 COMMON = ("work", "music", "money", "friends", "food", "sports")
@@ -188,7 +189,7 @@ def crawled(store: SQLiteStore, planted: float, seed: int = 0, wordings: int = 2
     return RunData(StoredRun(store, run))
 
 
-def test_planted_content_is_on_the_first_screen(store: SQLiteStore) -> None:
+def test_planted_content_is_on_the_first_screen(store: SQLiteStore, texts: Texts) -> None:
     data = crawled(store, 0.25)
     (test,) = data.arms[0].content
     assert {(one.group, one.kind, one.feature) for one in test.found} == {
@@ -198,10 +199,8 @@ def test_planted_content_is_on_the_first_screen(store: SQLiteStore) -> None:
     assert (one.group_total, one.others, one.others_total) == (60, 0, 180) and one.prompts >= 8
     assert 0 < one.difference.low < one.difference.value < one.difference.high < 1
     (finding,) = build_screen(data).findings
-    assert (
-        f"About <b>Farmers</b> it speaks of “fields” in {one.prompts} of 60 answered prompts, "
-        "about the other groups of occupations in 0 of 180: among prompts asked alike, "
-    ) in finding.said
+    assert str(one.prompts) in finding.said
+    texts.check_lines(finding.said, "answered prompts,")
     assert finding.basis.startswith("“Farmers love fields")
     (exhibit,) = said_more_exhibits(data.arms[0], "occupations", "01")
     (row,) = exhibit.table.rows
@@ -211,10 +210,10 @@ def test_planted_content_is_on_the_first_screen(store: SQLiteStore) -> None:
     data.draws = Draws({})  # as of an import
     (exhibit,) = said_more_exhibits(data.arms[0], "occupations", "01")
     assert "dealing whole statements anew" in exhibit.table.note
-    assert "statements that have it, of all" in exhibit.table.caption
+    texts.check_lines(exhibit.table.caption, "statements that")
 
 
-def test_what_is_said_more_can_be_taken_out(tmp_path: Path) -> None:
+def test_what_is_said_more_can_be_taken_out(tmp_path: Path, texts: Texts) -> None:
     url = str(tmp_path / "kgbias.db")
     with SQLiteStore(url) as store:
         (test,) = crawled(store, 0.25).arms[0].content
@@ -241,7 +240,8 @@ def test_what_is_said_more_can_be_taken_out(tmp_path: Path) -> None:
     done = CliRunner().invoke(cli, [*call, "--json"])
     assert json.loads(done.stdout)["said_more"] == [row]
     shown = CliRunner().invoke(cli, call).stdout
-    assert f" fields {one.prompts} of 60 0 of 180 " in " ".join(shown.split())
+    assert str(one.prompts) in " ".join(shown.split())
+    texts.check_lines(" ".join(shown.split()), "60 0")
     alone = CliRunner().invoke(cli, [*call, "--only", "Farmers", "--json"])
     assert not json.loads(alone.stdout)["said_more"]
 

@@ -21,6 +21,7 @@ from kgbias.measure.precision import (
 )
 from kgbias.measure.scorer_agreement import cohens_kappa
 from kgbias.measure.scorers import Judgement
+from tests.texts import Texts
 
 CARD = 'measure = "toxicity"\nkind = "person"\nraters = ["Ana", "Ben"]\nguide = "toxicity@1"\n'
 HATECHECK = "functionality,test_case,label_gold,target_ident,templ_id\n"
@@ -35,11 +36,12 @@ def written(folder: Path, text: str, card: str = "", name: str = "mine.csv") -> 
 
 
 def test_the_words_are_those_of_whoever_labelled(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: Texts
 ) -> None:
     """Another annotator of the labels that ship changes what is said beside every figure."""
     own = read_shipped_set("regard")
-    assert own is not None and own.labelled_by == "one annotator, a language model"
+    assert own is not None
+    texts.check(own.labelled_by)
     table = written(tmp_path, labelled_sets.SHIPPED_LABELS.read_text("utf-8"), name="labelled.tsv")
     table.with_name("labelled.card.toml").write_text('kind = "person"\nraters = ["Ana"]\n')
     monkeypatch.setattr(labelled_sets, "SHIPPED_LABELS", table)
@@ -48,11 +50,9 @@ def test_the_words_are_those_of_whoever_labelled(
         assert labelled_sets.describe_shipped_annotator() == "one person"
         other = read_shipped_set("regard")
         assert other is not None and other.statements == own.statements
-        assert "for regard, by one person: kappa" in str(
-            check_shipped_labels(Says(["neutral"] * 60))
-        )
+        texts.check_lines(str(check_shipped_labels(Says(["neutral"] * 60))), "person: kappa")
         (flagged, *_) = precision._read_precisions().values()
-        assert "read one by one (by one person)" in str(flagged)
+        texts.check_lines(str(flagged), "read one")
     finally:
         labelled_sets._read_shipped.cache_clear()
 
@@ -279,8 +279,9 @@ def test_without_labels_a_judge_is_unchecked() -> None:
     assert isinstance(found, LabelAgreement) and "unchecked" in str(found)
 
 
-def test_a_scorer_does_not_judge_a_set_in_another_language() -> None:
+def test_a_scorer_does_not_judge_a_set_in_another_language(texts: Texts) -> None:
     statements = (LabelledStatement("Ich mag Tee.", "positive"),)
     german = LabelledSet("mine", "regard", "person", statements, language="de")
     found = scorer_reliability.check_scorer(Says([]), "scores:x.csv", [german], {})
-    assert not found.checked and "does not read mine, which is in the language 'de'" in found.why
+    assert not found.checked
+    texts.check_lines(found.why, "read mine,")

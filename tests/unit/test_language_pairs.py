@@ -109,7 +109,7 @@ def study(store: SQLiteStore) -> Study:
     return opened
 
 
-def test_what_was_planted_in_two_languages_is_found(study: Study) -> None:
+def test_what_was_planted_in_two_languages_is_found(study: Study, texts: Texts) -> None:
     both = study.compare_languages("in de", "in en", parallel=parallel_table())
     rows = both.records()
     assert len(rows) == 160 and both.languages == ("de", "en")
@@ -128,7 +128,7 @@ def test_what_was_planted_in_two_languages_is_found(study: Study) -> None:
     assert (
         comparison.dealt_correlation.p_value < 0.1 and abs(comparison.dealt_correlation.mean) < 0.4
     )
-    assert "32 are believed in both, 8 shown in de alone, 8 in en" in both.heading()
+    texts.check_lines(both.heading(), "de alone,")
     # Turned round, every difference changes its sign alone: nothing is paired by name.
     turned = study.compare_languages("in en", "in de", parallel=parallel_table()).records()
     by_place = {(row["other_group"], row["other_statement"]): row for row in turned}
@@ -160,7 +160,8 @@ def test_the_command_compares_two_languages(study: Study, tmp_path: Path, texts:
     written = CliRunner().invoke(cli, ["report", *options, "-o", str(page)])
     assert written.exit_code == 0, written.output
     text = page.read_text("utf-8")
-    assert "What bilingual believes in de and in en" in text and "love thing9" in text
+    texts.check_lines(text, "bilingual believes")
+    assert "love thing9" in text
     assert isinstance(refused.exception, UsageError)
     texts.check(refused.exception)
     # The list of runs says in which language each is.

@@ -28,7 +28,7 @@ def test_nothing_given_is_the_default() -> None:
     }
 
 
-def test_the_preset_sets_everything_to_the_paper() -> None:
+def test_the_preset_sets_everything_to_the_paper(texts: Texts) -> None:
     config, selection, said = configure_measurement(PAPER)
     assert config.scorer_specs["regard"] == "hf:sasha/regardv3"
     assert config.scorer_specs["toxicity"] == "hf:unitary/unbiased-toxic-roberta:identity_attack"
@@ -40,10 +40,10 @@ def test_the_preset_sets_everything_to_the_paper() -> None:
     assert config.topics and config.entropy == "as_published" and config.outliers == "keep"
     assert config.topic_settings.min_topic_statements(4000) == 100  # all triples / 40
     assert selection == {"min_acceptability": 0}
-    assert "give embedding vectors:FILE to use GloVe" in said
+    texts.check_lines(said, "give embedding")
 
 
-def test_what_is_given_beside_the_preset_wins_and_is_said() -> None:
+def test_what_is_given_beside_the_preset_wins_and_is_said(texts: Texts) -> None:
     scorers = {"regard": "offline", "toxicity": None}
     given = {"scorers": scorers, "embedding": "vectors:g.txt", "topics": False}
     config, selection, said = configure_measurement(PAPER, min_acceptability=0.5, **given)  # type: ignore[arg-type]
@@ -51,9 +51,7 @@ def test_what_is_given_beside_the_preset_wins_and_is_said() -> None:
     assert config.scorer_specs["identity_attack"] is None and not config.topics  # the preset's
     assert config.embedding == "vectors:g.txt" and selection == {"min_acceptability": 0.5}
     mine = said.partition("given instead: ")[2]
-    assert mine == (
-        "regard offline, toxicity none, min_acceptability 0.5, embedding vectors:g.txt, topics no"
-    )
+    texts.check(mine)
     assert "GloVe" not in said
 
 
@@ -110,17 +108,19 @@ def named(store: SQLiteStore) -> SQLiteStore:
     return store
 
 
-def test_topics_are_shown_with_what_to_try_and_named_by_hand(named: SQLiteStore) -> None:
+def test_topics_are_shown_with_what_to_try_and_named_by_hand(
+    named: SQLiteStore, texts: Texts
+) -> None:
     def run(*options: str) -> str:
         done = CliRunner().invoke(cli, ["topics", "--store", named.url, *options])
         assert done.exit_code == 0, done.exception
         return done.output
 
     shown = run()
-    assert " 0     2    0.88     -     -0.25  eat, food, pie, meal, cook" in shown
-    assert " 1     2       -     -         -  rain, wet" in shown
-    assert "relative entropy is withheld: the topics are others with other seeds" in shown
-    assert "try a larger crawl, a min-topic-size above 5 or another embedding" in shown
+    texts.check_lines(shown, "eat, food,")
+    texts.check_lines(shown, "rain, wet")
+    texts.check_lines(shown, "relative entropy")
+    texts.check_lines(shown, "min-topic-size above")
     assert "  Meals: eat, food" in run("--rename", "gender:0", "Meals")
     found = json.loads(run("--json"))["categories"][0]
     assert [t["name"] for t in found["topics"]] == ["Meals", "rain wet"]
@@ -141,7 +141,7 @@ def test_names_that_are_none_are_refused(named: SQLiteStore, texts: Texts) -> No
 
 
 def test_frames_json_and_tables_say_why_a_figure_is_withheld(
-    named: SQLiteStore, monkeypatch: pytest.MonkeyPatch
+    named: SQLiteStore, monkeypatch: pytest.MonkeyPatch, texts: Texts
 ) -> None:
     from kgbias.graph.selection import select_statements
     from kgbias.graph.store import StoredRun
@@ -158,7 +158,7 @@ def test_frames_json_and_tables_say_why_a_figure_is_withheld(
         figure = row.figures["relative_entropy"]
         assert "adjusted Rand index 0.40" in figure.withheld
         assert figure.as_dict()["value"] is None and figure.as_dict()["withheld"] == figure.withheld
-        assert str(figure).startswith("relative entropy of topics, in bits of Women: withheld: the")
+        texts.check(str(figure))
         record = study.run().groups().records()[0]
         assert record["relative_entropy_withheld"] == figure.withheld
         assert "overall_regard_withheld" not in record

@@ -26,6 +26,7 @@ from kgbias.models.server import MAX_ATTEMPTS, MAX_TEXT_CHARACTERS
 from kgbias.models.truncate import Truncation
 from tests.conftest import require_modules
 from tests.fault_server import Fault, FaultServer, Plan
+from tests.texts import Texts
 from tests.waiting import DEADLINE_SECONDS, wait_until
 
 require_modules("openai")
@@ -356,15 +357,13 @@ def test_any_body_ends_as_something(body: str, prompt: Any, predicate: str | Non
         assert completion.prompt_tokens >= 0
 
 
-def test_a_redirect_to_a_port_that_is_none_is_one_answer_less() -> None:
+def test_a_redirect_to_a_port_that_is_none_is_one_answer_less(texts: Texts) -> None:
     """The client would raise OverflowError, in a group of exceptions."""
     away = ("raw", (307, {"location": "http://127.0.0.1:99999/v1"}, b""))
     with FaultServer(lambda body, number: " food." if body.get("seed") == 0 else away) as server:
         first, second = ask(server, some(2), concurrency=1)
         assert first.text == " food." and second.finish == "error"
-        assert second.error.endswith(
-            "/v1: it redirects to 127.0.0.1:99999: there are no ports above 65535"
-        )
+        texts.check(second.error)
     with FaultServer(lambda *_: away) as server, pytest.raises(ModelError, match="no ports above"):
         ask(server, some(1))
 

@@ -71,7 +71,7 @@ def inside(scene: Scene) -> bool:
     return all(-1 <= x <= scene.width + 1 and -1 <= y <= scene.height + 1 for x, y in edges)
 
 
-def test_who_has_what() -> None:
+def test_who_has_what(texts: Texts) -> None:
     pair = PicturePair.of_groups(GROUPS, SAID, SAID, BeliefLookup())
     assert [[thing.text for thing in column] for column in pair.columns] == [
         ["tall"],
@@ -79,7 +79,7 @@ def test_who_has_what() -> None:
         ["short"],
     ]
     assert pair.totals == [1, 2, 1] and len(pair.triples) == 6  # "like here" is the weaker one
-    assert "1 were said of Ayes only, 2 of both, 1 of Bees only" in pair.caption
+    texts.check_lines(pair.caption, "Ayes only,")
     assert "one is drawn" in pair.caption and pair.note == ""
     # What was filtered out is not called one's alone.
     short = PicturePair.of_groups(
@@ -135,12 +135,12 @@ def test_it_fits_and_can_be_read(width: float) -> None:
     assert inside(lay_out_fan(triples[:12], BeliefLookup(), width, [long]))
 
 
-def test_predicates_of_what_both_have_are_whole() -> None:
+def test_predicates_of_what_both_have_are_whole(texts: Texts) -> None:
     triples = [said(A, "should not be married to", "men"), said(B, "are often seen as", "men")]
     pair = PicturePair.of_groups(GROUPS, triples, triples, BeliefLookup())
     scene = lay_out_pair(pair, COLUMN_WIDTH)
     words = " ".join(t.text for t in scene.texts)
-    assert "should not be married to are often seen as men" in words
+    texts.check_lines(words, "often seen")
     # Each line stands beside its own predicate, the first group's above.
     first, second = (s.y1 for s in scene.strokes[2:4])
     ends = [t.y for t in scene.texts if t.anchor == "end" and t.style == "italic"]
@@ -164,7 +164,7 @@ def test_texts_are_cut_at_words() -> None:
         assert all("\n" not in line for line in wrap_text(text, 80, 6, 3))
 
 
-def test_two_runs_that_speak_of_one_group() -> None:
+def test_two_runs_that_speak_of_one_group(texts: Texts) -> None:
     first = [said(A, "love", "rain"), said(A, "are", "tall")]
     second = [said(A, "hate", "rain"), said(A, "are", "short")]
     held = BeliefLookup(
@@ -174,7 +174,7 @@ def test_two_runs_that_speak_of_one_group() -> None:
         ["one", "two"], [first, second], [held, BeliefLookup("n", {("", ()): None})]
     )  # type: ignore[dict-item]
     assert [len(column) for column in pair.columns] == [1, 1, 1]
-    assert "1 were said by one only, 1 by both, 1 by two only" in pair.caption
+    texts.check_lines(pair.caption, "one only,")
     assert "each model finds" in pair.note
     assert lay_out_pair(pair, COLUMN_WIDTH).dots[0].colour == NEUTRAL_COLOR
     # Beliefs of one model alone are not drawn beside nothing.

@@ -479,7 +479,8 @@ def test_a_plan_stays_in_its_folder_unless_it_is_trusted(tmp_path: Path, texts: 
         with texts.raises(UsageError):
             plan.state()
         dry = CliRunner().invoke(cli, ["run", str(plan.path), "--dry-run"])
-        assert f"{plan.outside[0]}: outside the study's folder or hidden" in dry.output, dry
+        assert str(plan.outside[0]) in dry.output
+        texts.check_lines(dry.output, "study's folder")
     for line in ("store = '../other.db'", "output = '/results'", "output = '..'"):
         plan = declared(folder, f"{line}\n[[imports]]\npath = 'said.csv'\n[report]")
         assert len(plan.outside) == 1, line
@@ -515,7 +516,8 @@ def test_no_address_in_a_file_gets_a_key(
     assert read_secrets(their).key == key  # once the plan is over
     plan = declared(tmp_path, crawl)
     dry = CliRunner().invoke(cli, ["run", str(plan.path), "--dry-run"]).output
-    assert f"{their}: an address in the file; without --trust it gets no key" in dry
+    assert str(their) in dry
+    texts.check_lines(dry, "without --trust")
     text = (
         f"[[imports]]\npath = 'said.csv'\n[[benchmark]]\nmodels = 'openai:m'\nbase_url = '{their}'"
     )

@@ -149,11 +149,13 @@ def test_what_is_wrong_with_an_entry_is_said(
     assert wrong in found.problem and "\n" not in found.problem
 
 
-def test_of_two_packages_that_add_a_name_neither_is_used(install: Callable[..., None]) -> None:
+def test_of_two_packages_that_add_a_name_neither_is_used(
+    install: Callable[..., None], texts: Texts
+) -> None:
     install("pkg_one", "measure", {"warmheart": "warmheart"})
     install("pkg_two", "measure", {"warmheart": "warmheart"})
     # Which of them is named first is not fixed.
-    with pytest.raises(PluginError, match=r"pkg_\w+ 1.0 and pkg_\w+ 1.0 both add a measure 'warm"):
+    with texts.raises(PluginError):
         measures.get_measure("warmheart")
     assert all("uninstall one of them" in plugin.problem for plugin in kgbias.plugins())
     assert len(kgbias.plugins()) == 2
@@ -278,7 +280,9 @@ gone = CommandPart(f"{__name__}:not_there")
 """
 
 
-def test_a_part_of_a_command_is_listed_and_called_like_ours(install: Callable[..., None]) -> None:
+def test_a_part_of_a_command_is_listed_and_called_like_ours(
+    install: Callable[..., None], texts: Texts
+) -> None:
     install("pkg_parts", "part", {"probe.echo": "part", "probe.broken": "gone"}, ADDS)
     listed, said, broken = (
         CliRunner().invoke(cli, ["probe", *words])
@@ -286,7 +290,7 @@ def test_a_part_of_a_command_is_listed_and_called_like_ours(install: Callable[..
     )
     assert "Say a word." in listed.output and "broken" not in listed.output
     assert said.output == "a word\n"
-    assert "the part 'probe.broken' of the package pkg_parts 1.0" in str(broken.exception)
+    texts.check_lines(str(broken.exception), "package pkg_parts")
 
 
 def test_a_step_of_a_study_calls_a_function_on_each_run(
@@ -304,7 +308,9 @@ def test_a_step_of_a_study_calls_a_function_on_each_run(
         kgbias.read_plan(file)
 
 
-def test_a_map_says_what_it_would_ask_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_map_says_what_it_would_ask_instead(
+    monkeypatch: pytest.MonkeyPatch, texts: Texts
+) -> None:
     """Where the folder of the method is missing, and where there is no such method."""
     run: Any = SimpleNamespace(name="said")
     assert pipeline.has_substitute() and list(SUBSTITUTES) == ["choice"]
@@ -314,9 +320,9 @@ def test_a_map_says_what_it_would_ask_instead(monkeypatch: pytest.MonkeyPatch) -
     without = PluginTable("substitute", Substitute, {}, path_fields=("ask", "fewest"))
     monkeypatch.setattr(pipeline, "SUBSTITUTES", without)
     line = pipeline._ask_instead(run, "openai:m", "it gives none", {})
-    assert line.startswith("what openai:m believes is left out (it gives none); ")
-    assert line.endswith("the folder kgbias/methods/choice is missing")
+    texts.check(line)
+    texts.check(line)
     assert not pipeline.has_substitute()
     without.__dict__["_entry_points"] = {}
     line = pipeline._ask_instead(run, "openai:m", "it gives none", {})
-    assert line == "what openai:m believes is left out (it gives none)"
+    texts.check(line)

@@ -23,6 +23,7 @@ from kgbias.measures import MEASURES
 from kgbias.report.page import find_highlights
 from kgbias.stats.inference import proportion
 from tests.conftest import require_modules
+from tests.texts import Texts
 
 TOXICITY = Metric("toxicity", "rule", "1")
 OTHER = Metric("toxicity", "rule", "2")
@@ -77,35 +78,25 @@ def test_another_version_was_not_counted() -> None:
     assert read_precision(OTHER) is None and read_precision(None) is None
 
 
-def test_a_query_says_it_where_the_measure_was_taken() -> None:
+def test_a_query_says_it_where_the_measure_was_taken(texts: Texts) -> None:
     toxicity = MEASURES["toxicity"]
     assert describe_precision(toxicity, TOXICITY) == f'On the label "toxic": {TOLD}'
-    assert describe_precision(toxicity, OTHER).endswith("was not counted for this scorer")
+    texts.check(describe_precision(toxicity, OTHER))
     assert describe_precision(toxicity, None) == ""
 
 
-def test_a_list_says_how_far_its_label_can_be_believed() -> None:
+def test_a_list_says_how_far_its_label_can_be_believed(texts: Texts) -> None:
     toxicity, triples = MEASURES["toxicity"], said(0.9, 0.2, 0.5)
-    assert (
-        describe_hurtful_label(toxicity, TOXICITY, triples)
-        == f'2 of 3 are labelled "toxic"; {TOLD}.'
-    )
-    assert describe_hurtful_label(toxicity, TOXICITY, triples[:2]).startswith(
-        '1 of 2 is labelled "toxic"; of 10'
-    )
-    assert describe_hurtful_label(toxicity, OTHER, triples) == (
-        '2 of 3 are labelled "toxic"; how many that get it deserve it was not counted for this '
-        "scorer."
-    )
-    assert describe_hurtful_label(toxicity, TOXICITY, said(0.2, 0.1)) == (
-        'None of 2 is labelled "toxic": these come nearest.'
-    )
+    texts.check(describe_hurtful_label(toxicity, TOXICITY, triples))
+    texts.check(describe_hurtful_label(toxicity, TOXICITY, triples[:2]))
+    texts.check(describe_hurtful_label(toxicity, OTHER, triples))
+    texts.check(describe_hurtful_label(toxicity, TOXICITY, said(0.2, 0.1)))
 
 
-def test_the_report_says_it_above_its_lists() -> None:
+def test_the_report_says_it_above_its_lists(texts: Texts) -> None:
     (found,) = find_highlights(said(0.9, 0.2), {"toxicity": TOXICITY})
     assert (found.title, found.measure) == ("Scored most toxic", "toxicity")
-    assert found.note == f'1 of 2 is labelled "toxic"; {TOLD}.'
+    texts.check(found.note)
     assert [t.object for t in found.triples] == ["so 0", "so 1"]
 
 
@@ -178,18 +169,17 @@ def test_the_docs_have_what_was_counted() -> None:
         assert row in page
 
 
-def test_who_labelled_stands_wherever_a_figure_rests_on_labels() -> None:
+def test_who_labelled_stands_wherever_a_figure_rests_on_labels(texts: Texts) -> None:
     """In one wording, and no page says that a person did it."""
     annotator = describe_shipped_annotator()
-    assert annotator == "one annotator, a language model" and annotator in TOLD
+    texts.check(annotator)
+    assert annotator in TOLD
     of = labelled_sets.read_shipped_set("regard")
     assert of is not None and of.labelled_by == annotator
     checked = LabelAgreement(
         "regard", "llm:x", proportion(4, 5), proportion(4, 5), 1, of.labelled_by
     )
-    assert str(checked).startswith(
-        f"llm:x and the labels of 6 statements for regard, by {annotator}"
-    )
+    texts.check(str(checked))
     root = Path(__file__).parent.parent.parent
     for page in ("docs/how-to/scorers.md", "docs/methods/measure.md", "docs/methods/how-well.md"):
         assert annotator in (root / page).read_text("utf-8")

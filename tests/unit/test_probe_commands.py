@@ -75,6 +75,7 @@ def test_the_probes_of_a_run_are_written(
     probed_store: SQLiteStore,  # noqa: F811
     tmp_path: Path,
     name: str,
+    texts: Texts,
 ) -> None:
     if name.endswith("parquet"):
         require_modules("pyarrow")
@@ -93,7 +94,7 @@ def test_the_probes_of_a_run_are_written(
         assert said["Women", "love food"] == (1, 1) and said["Women", "hate rain"] == (2, 0)
         assert rows[0]["perplexity"] > 0 and rows[0]["category"] == "gender"
     assert "other settings" in refusal(*where, "--set", "ending=.")
-    assert "must end in .jsonl or .parquet" in refusal(*where[:-1], tmp_path / "x.csv")
+    texts.check_lines(refusal(*where[:-1], tmp_path / "x.csv"), "must end")
 
 
 @pytest.mark.parametrize(
@@ -274,6 +275,7 @@ def test_several_models_probe_a_run(
     probed_store: SQLiteStore,  # noqa: F811
     several: list[str],
     tmp_path: Path,
+    texts: Texts,
 ) -> None:
     """One after another, each forgotten before the next, and the JSON of one is as ever."""
     where = ("r", "--store", probed_store.url)
@@ -287,7 +289,7 @@ def test_several_models_probe_a_run(
     assert [(m["model"], m["rank"]) for m in ranked] == [("one", 1), ("three", 2)]
     assert ranked[0]["sofa"] == found["models"][0]["sofa"]
     shown = run(*where, *both).stdout
-    assert "SoFa on r: 2 groups, 3 statements, 6 probes" in shown
+    texts.check_lines(shown, "3 statements,")
 
 
 def test_several_models_probe_sets(

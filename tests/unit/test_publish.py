@@ -526,15 +526,15 @@ def test_mlcroissant_reads_the_metadata(published: Path) -> None:
     assert len(list(dataset.records("statements"))) == len(lines)
 
 
-def test_a_pipe_in_a_published_folder_is_not_waited_for(copy: Path) -> None:
+def test_a_pipe_in_a_published_folder_is_not_waited_for(copy: Path, texts: Texts) -> None:
     for name in ("SHA256SUMS", "run.json", "data/more"):
         (copy / name).unlink(missing_ok=True)
         os.mkfifo(copy / name)
-        with pytest.raises(DataError, match=f"{name} is not a regular file"):
+        with texts.raises(DataError):
             kgbias.reproduce(copy, check=True)
         (copy / name).unlink()
         (copy / name).symlink_to("/dev/zero")
-        with pytest.raises(DataError, match=f"{name} is not a regular file"):
+        with texts.raises(DataError):
             kgbias.reproduce(copy, check=True)
         (copy / name).unlink()
 

@@ -76,7 +76,7 @@ def test_twice_as_often_about_one_group_is_found(store: SQLiteStore) -> None:
     assert nurses.difference.low <= 0.4 <= nurses.difference.high
 
 
-def test_a_finding_says_for_how_many_categories_its_question_is_corrected() -> None:
+def test_a_finding_says_for_how_many_categories_its_question_is_corrected(texts: Texts) -> None:
     """The p-value of a category stands beside it in the summary, as it is."""
     shares = {"Nurses": 0.8, "Cooks": 0.1, "Elves": 0.3, "Orcs": 0.3}
     groups = [Group(name, "jobs" if n < 2 else "peoples") for n, name in enumerate(shares)]
@@ -87,15 +87,17 @@ def test_a_finding_says_for_how_many_categories_its_question_is_corrected() -> N
     assert kind is not None and kind.findings
     p = p_value_words(2 * min(category.p for category in found))
     for finding in kind.findings:
-        assert f"{p}, corrected (Holm) for 2 such questions." in finding.tested
+        assert p in finding.tested
+        texts.check_lines(finding.tested, "such questions.")
     data.refusals = found[:1]
     alone = _refusal_kind(data, "")
     assert alone is not None and alone.findings
     for finding in alone.findings:
-        assert f"{p_value_words(found[0].p)}, the only such question." in finding.tested
+        assert p_value_words(found[0].p) in finding.tested
+        texts.check_lines(finding.tested, "such question.")
 
 
-def test_of_two_groups_one_is_told_from_the_other_once() -> None:
+def test_of_two_groups_one_is_told_from_the_other_once(texts: Texts) -> None:
     shares = {"Nurses, night shift": 0.8, "Cooks": 0.1}
     groups = [Group(name, "jobs") for name in shares]
     by_id = {g.id: shares[g.name] for g in groups}
@@ -103,19 +105,19 @@ def test_of_two_groups_one_is_told_from_the_other_once() -> None:
     kind = _refusal_kind(SimpleNamespace(refusals=found), "")  # type: ignore[arg-type]
     assert kind is not None
     (finding,) = kind.findings
-    assert "About <b>Nurses, night shift</b> it declines more often" in finding.said
-    assert "to answer than about Cooks:" in finding.said
+    texts.check_lines(finding.said, "declines more")
+    texts.check_lines(finding.said, "about Cooks:")
     assert "; Nurses, night shift " in kind.remark  # names with commas are kept apart
 
 
-def test_a_model_that_declines_everything_has_a_summary(tmp_path: Path) -> None:
+def test_a_model_that_declines_everything_has_a_summary(tmp_path: Path, texts: Texts) -> None:
     crawled(SQLiteStore(tmp_path / "a.db"), declining(lambda _: 1.1))
     with kgbias.open(str(tmp_path / "a.db")) as study:
         (name,) = study.runs().to_frame()["name"]
         text = study.run(name).summarise(tmp_path / "s.md").read_text("utf-8")
     assert re.search(r"^\| Nurses \| \d+ \| 100% \| 9\d to 100 \|", text, re.MULTILINE)
-    assert "whether groups differ was not tested" in text
-    assert "Without statements, nothing but refusals can be compared." in text
+    texts.check_lines(text, "whether groups")
+    texts.check_lines(text, "Without statements,")
     assert "No difference" not in text and "drawn at random" not in text
 
 

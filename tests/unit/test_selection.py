@@ -22,7 +22,9 @@ def rows(counted: SelectedStatements) -> list[tuple[str, str, str, int]]:
     return [(t.arm, t.group, f"{t.predicate} {t.object}", t.count) for t in counted.triples]
 
 
-def test_each_arm_is_counted_for_itself_and_nonsense_is_left_out(run: StoredRun) -> None:
+def test_each_arm_is_counted_for_itself_and_nonsense_is_left_out(
+    run: StoredRun, texts: Texts
+) -> None:
     counted = select_statements(run)
     assert rows(counted) == [
         ("none", "Elves", "hate smoke", 1),
@@ -34,7 +36,7 @@ def test_each_arm_is_counted_for_itself_and_nonsense_is_left_out(run: StoredRun)
     assert counted.arms == ("none", "prefix") and counted.has_several_arms
     assert (counted.threshold, counted.total) == (0.5, 13)
     assert counted.excluded_by_reason == {"acceptability": 3}
-    assert counted.note == "left out 3 of 13 statements, those with an acceptability below 0.5"
+    texts.check(counted.note)
     assert [t.arm for t in counted.triples_of_arm("prefix")] == ["prefix", "prefix"]
 
 
@@ -63,15 +65,12 @@ def test_zero_keeps_all_and_another_threshold_is_its_own(run: StoredRun) -> None
         Selection(min_acceptability=1.5)
 
 
-def test_echoes_are_told_from_what_was_shown(run: StoredRun) -> None:
+def test_echoes_are_told_from_what_was_shown(run: StoredRun, texts: Texts) -> None:
     """Orcs love songs repeats an example, and one of three "Elves love songs" does too."""
     counted = select_statements(run, Selection(arm="none", exclude_echoes=True))
     assert rows(counted) == [("none", "Elves", "hate smoke", 1), ("none", "Elves", "love songs", 2)]
     assert counted.excluded_by_reason == {"echo": 2, "acceptability": 2}
-    assert counted.note == (
-        "left out 4 of 7 statements: 2 that repeat an example of their prompt and 2 with an "
-        "acceptability below 0.5"
-    )
+    texts.check(counted.note)
 
 
 def test_what_cannot_be_said_of_several_arms_names_them(run: StoredRun, texts: Texts) -> None:

@@ -55,7 +55,7 @@ def test_each_crawl_is_a_run_with_a_seed_of_its_own(
     assert len(set(said)) == 3
     assert [run.name for run in study.series("mine~2")] == ["mine", "mine~2", "mine~3"]
     assert [r["series"] for r in study.runs().records()] == ["", "mine", "mine"]
-    assert repr(series) == "<Series 'mine': 3 crawls, 3 complete>"
+    texts.check(repr(series))
     with texts.raises(RunNotFound):
         study.series("yours")
 
@@ -94,7 +94,7 @@ def test_a_budget_holds_over_all_and_the_rest_follows(
     assert study.crawl(model, name="mine", repeat=3, max_tokens=1, **SIZE).name == "mine"
 
 
-def test_how_much_a_figure_moves(study: kgbias.Study, model: ScriptedModel) -> None:
+def test_how_much_a_figure_moves(study: kgbias.Study, model: ScriptedModel, texts: Texts) -> None:
     series = study.crawl(model, name="mine", repeat=3, **SIZE)
     women = series[0].stored.find_group("women").id
     for run, value in zip(series, (1.0, 3.0, math.nan), strict=True):
@@ -103,7 +103,7 @@ def test_how_much_a_figure_moves(study: kgbias.Study, model: ScriptedModel) -> N
     found = study.series("mine").figure("WOMEN", "overall_regard")
     assert found.values[:2] == (1.0, 3.0) and math.isnan(found.values[2])
     assert (found.n, found.mean, found.sd) == (2, 2.0, math.sqrt(2))
-    assert str(found) == "overall_regard of Women: 2, sd 1.41 over 2 crawls (from 1 to 3)"
+    texts.check(str(found))
     frame = series.figures().to_frame()
     assert list(frame.columns) == ["measure", "group", "arm", "n", "mean", "sd", "values"]
     assert len(frame) == 1 and frame["sd"][0] == math.sqrt(2)

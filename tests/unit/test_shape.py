@@ -19,6 +19,7 @@ from kgbias.io.progress import ProgressLines
 from kgbias.query import load_query, query_names
 from tests.arms_data import arms_run
 from tests.contract.test_shape import RUN, everything
+from tests.texts import Texts
 
 ROOT = Path(__file__).parent.parent.parent
 LABELS = {n.label: n for n in shape.NODES}
@@ -173,7 +174,7 @@ def test_the_admin_export_reads_a_run_once(
 
 
 def test_the_admin_export_says_how_far_it_is(
-    store: SQLiteStore, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    store: SQLiteStore, tmp_path: Path, capsys: pytest.CaptureFixture[str], texts: Texts
 ) -> None:
     run = arms_run(store)
     lines = ProgressLines()
@@ -182,7 +183,8 @@ def test_the_admin_export_says_how_far_it_is(
     told = [line.partition(" (")[0] for line in capsys.readouterr().err.splitlines()]
     count = len(cells(tmp_path / "import" / "nodes-Generation.csv")) - 1
     assert told[:2] == [f"statements: {said}/{said}", f"generations: {count}/{count}"]
-    assert told[2].startswith("left out 3 of 13 statements") and len(told) == 3
+    texts.check(told[2])
+    assert len(told) == 3
 
 
 def test_the_script_writes_what_there_is(store: SQLiteStore, tmp_path: Path) -> None:
@@ -201,8 +203,8 @@ def test_the_script_writes_what_there_is(store: SQLiteStore, tmp_path: Path) -> 
             assert name in {p.name for p in thing.properties}, line
 
 
-def test_what_the_shape_lacks_is_not_written() -> None:
+def test_what_the_shape_lacks_is_not_written(texts: Texts) -> None:
     from kgbias.export.neo4j_admin import _order_values
 
-    with pytest.raises(ValueError, match="not in the shape of the graph: colour"):
+    with texts.raises(ValueError):
         _order_values({"colour": 1}, ["uid"])

@@ -119,10 +119,10 @@ def test_weights_that_did_not_come_in_full(
         resolve(f"hf:{tmp_path}")
 
 
-def test_a_file_in_the_place_of_a_folder(tmp_path: Path) -> None:
+def test_a_file_in_the_place_of_a_folder(tmp_path: Path, texts: Texts) -> None:
     file = tmp_path / "m.gguf"
     file.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid x")
-    with pytest.raises(ModelError, match=f"is a file: .* as hf:{tmp_path}:m.gguf"):
+    with texts.raises(ModelError):
         check_completes(f"hf:{file}")
     with pytest.raises(ModelError, match="pointer of Git LFS"):
         resolve(f"hf:{tmp_path}:m.gguf")

@@ -179,15 +179,17 @@ def test_target_coverage_means_the_same_everywhere() -> None:
     assert config.rounds == config.as_dict()["iterations"] == 50
 
 
-def test_a_figure_shows_itself() -> None:
+def test_a_figure_shows_itself(texts: Texts) -> None:
     figure = Figure(-7.0, -21.4, 7.0, 97, "<Women>", "overall_regard", "bootstrap")
     page = figure._repr_html_()
-    assert "of &lt;Women&gt;: -7</b> [-21.4, 7], n = 97" in page and "bootstrap" in page
+    texts.check_lines(page, "&lt;Women&gt;: -7</b>")
+    assert "bootstrap" in page
     line, dot = re.findall(r'd="M([\d.]+) 7H([\d.]+)"', page)[0], re.findall(r'cx="([\d.]+)"', page)
     assert [float(x) for x in (*line, *dot)] == [5.4, 117.7, 62.3]  # the tick of 0 is at 90
     nan = float("nan")
     alone = Figure(2.0, nan, nan, 1, "Women", "overall_regard")
-    assert "<svg" not in alone._repr_html_() and ": 2</b>, n = 1" in alone._repr_html_()
+    assert "<svg" not in alone._repr_html_()
+    texts.check_lines(alone._repr_html_(), "n =")
 
 
 def test_rows_are_a_sequence() -> None:
@@ -235,10 +237,10 @@ def test_ctrl_c_keeps_what_came(study: kgbias.Study, model: ScriptedModel, texts
         assert again.crawl_result.cached_count >= 9 and again.status == "complete"
 
 
-def test_repr_says_what_it_is(study: kgbias.Study, model: ScriptedModel) -> None:
+def test_repr_says_what_it_is(study: kgbias.Study, model: ScriptedModel, texts: Texts) -> None:
     with study:
         run = study.crawl(model, category="gender", name="<mine>", **SMALL)  # type: ignore[arg-type]
-        assert repr(run) == "<Run '<mine>': scripted, 3 groups, complete>"
+        texts.check(repr(run))
         page = run._repr_html_()
         assert "&lt;mine&gt;" in page and "Content warning" in page and "<mine>" not in page
         assert "not yet: run.measure()" in page
@@ -247,14 +249,10 @@ def test_repr_says_what_it_is(study: kgbias.Study, model: ScriptedModel) -> None
     assert repr(run) and "closed" in repr(study)
 
 
-def test_rows_with_too_many_columns_print_a_summary() -> None:
+def test_rows_with_too_many_columns_print_a_summary(texts: Texts) -> None:
     record = {f"c{n}": n for n in range(50)}
     rows = Rows([record], shown=["c0"])
-    assert repr(rows).split("\n") == [
-        "c0",
-        "0",
-        "1 row, in short; to_frame() has all 50 columns",
-    ]
+    texts.check("\n".join(repr(rows).split("\n")))
     assert "<th>c0</th>" in rows._repr_html_() and "c49" not in rows._repr_html_()
     assert rows.records() == [record] and repr(rows[:1]) == repr(rows)
 

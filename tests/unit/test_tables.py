@@ -9,6 +9,7 @@ from kgbias.io.text import format_p_value
 from kgbias.report.cards import TableCard, sample_sizes
 from kgbias.report.tables import Table, as_csv, run_label, table_latex
 from kgbias.stats.estimate import Estimate
+from tests.texts import Texts
 
 TABLE = Table(
     "01-regard",
@@ -27,13 +28,13 @@ TABLE = Table(
 )
 
 
-def test_an_interval_stands_with_its_figure() -> None:
+def test_an_interval_stands_with_its_figure(texts: Texts) -> None:
     shown = TableCard(TABLE)
     assert [c.name for c in shown.columns] == ["Group", "n", "overall", "p"]
     assert [c.numeric for c in shown.columns] == [False, True, True, True]
     assert (shown.rows[0][2].text, shown.rows[0][2].interval) == ("−0.12", "−0.20 to +0.05")
     assert shown.rows[1][0].text == "B-C"  # a hyphen in words stays one
-    assert sample_sizes(TABLE) == "n = 7 to 40"
+    texts.check(sample_sizes(TABLE))
 
 
 def test_a_column_says_how_its_cells_are_written() -> None:

@@ -260,15 +260,14 @@ def whole_rows(form: str, rows: Rows, path: Path) -> None:
 
 @pytest.mark.parametrize("encoding", ["cp1252", "mac_roman", "latin-1"])
 def test_another_encoding_is_named_with_its_remedy_and_read_when_given(
-    encoding: str, tmp_path: Path
+    encoding: str, tmp_path: Path, texts: Texts
 ) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("group,category\nKöche,trade\nMänner,gender\n".encode(encoding))
     byte = "ö".encode(encoding).hex()
-    with pytest.raises(
-        DataError, match=f"line 2: the byte 0x{byte} is not UTF-8.*its own encoding"
-    ):
+    with texts.raises(DataError) as caught:
         read_seeds(str(path))
+    assert f"0x{byte}" in str(caught.value)
     with assume_encoding(encoding):
         assert [s.groups for s in read_seeds(str(path))] == [("Köche",), ("Männer",)]
         assert read_identities("sofa")  # what ships is UTF-8 all the same
@@ -786,16 +785,18 @@ def test_a_list_of_long_and_short_texts_is_no_prose(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("read", [read_identities, read_seeds])
-def test_a_sentence_is_no_group(read: Callable[[str], object], tmp_path: Path) -> None:
+def test_a_sentence_is_no_group(
+    read: Callable[[str], object], tmp_path: Path, texts: Texts
+) -> None:
     (tmp_path / "groups.txt").write_text("Elves\nPlease cite us if you use it.\n")
-    with pytest.raises(DataError, match="is a sentence, and no name of a group"):
+    with texts.raises(DataError):
         read(str(tmp_path / "groups.txt"))
     (tmp_path / "groups.txt").write_text("Elves\npeople of the U.S.\n")
     read(str(tmp_path / "groups.txt"))
 
 
-def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="name a file in it"):
+def test_a_folder_is_no_file(tmp_path: Path, texts: Texts) -> None:
+    with texts.raises(DataError):
         read_table(tmp_path)
 
 

@@ -53,6 +53,16 @@ def test_another_word_another_class_and_a_text_more_or_less_fail(folder: Path) -
         texts.check("and more")
 
 
+def test_the_lines_with_a_part_are_held_and_no_others(folder: Path) -> None:
+    renewed = Texts(NODE, is_renewed=True)
+    renewed.check_lines("3 read\n  1 left out\n", "left out")
+    renewed.finish()
+    Texts(NODE, is_renewed=False).check_lines("4 read\n1 left out\n", "left out")
+    for output in ("1 left out, alas", "2 left out", "1 left out\n1 left out", "nothing"):
+        with pytest.raises(AssertionError):
+            Texts(NODE, is_renewed=False).check_lines(output, "left out")
+
+
 @pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob(FILE_NAME)), ids=str)
 def test_each_text_is_of_a_test_that_is_there(path: Path) -> None:
     for key in json.loads(path.read_text("utf-8")):
