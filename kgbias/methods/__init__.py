@@ -1,6 +1,6 @@
 """Methods that the core does not know. Each has a folder of its own and adds what it has by entry
-points, as another package would (docs/how-to/extend.md): pyproject.toml names its objects, and its
-`__init__` has the functions for a person to call.
+points, as another package would (docs/how-to/extend.md): its `entry_points.toml` names its objects,
+and its `__init__` has the functions for a person to call.
 
 A method imports the core, and no other method; the core imports none. Without the folder of one,
 all else works. tests/unit/test_architecture.py and tests/integration/test_without_methods.py hold

@@ -4,16 +4,15 @@ is made without all of them."""
 import os
 import subprocess
 import sys
-import tomllib
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import ROOT, sweep_params
+from tests.rooms import list_rooms, read_points
 
 pytestmark = pytest.mark.integration
-POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["entry-points"]
 MAP = """
 import kgbias
 
@@ -21,13 +20,6 @@ with kgbias.open("kgbias.db", progress=False) as study:
     asking = {"probes": 2000}
     study.map("reference", folder="out", category="faiths", samples=1, iterations=1, asking=asking)
 """
-
-
-def list_rooms() -> list[str]:
-    """The methods and backends: "methods/rag"."""
-    folders = [ROOT / "kgbias" / name for name in ("methods", "backends")]
-    paths = [path for folder in folders for path in sorted(folder.iterdir())]
-    return [f"{p.parent.name}/{p.name}" for p in paths if (p / "__init__.py").is_file()]
 
 
 def make_copy(folder: Path, without: Sequence[str]) -> None:
@@ -61,18 +53,15 @@ def start(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
 @pytest.mark.parametrize("room", sweep_params(5, list_rooms()))
 def test_a_room_can_be_taken_away(tmp_path: Path, room: str) -> None:
     make_copy(tmp_path, [room])
-    own_points = {
-        group: [name for name, value in points.items() if f".{room.replace('/', '.')}." in value]
-        for group, points in POINTS.items()
-    }
+    own_points = read_points(room)
     listed = run(tmp_path, "--help")
     assert listed.returncode == 0, listed.stderr
-    for command in own_points.get("kgbias.commands", []):
+    for command in own_points.get("kgbias.commands", {}):
         called = run(tmp_path, command, "--help")
         assert called.returncode == 2
         (line,) = called.stderr.splitlines()
         assert f"the folder kgbias/{room} is missing" in line and command in line
-    for part in own_points.get("kgbias.parts", []):
+    for part in own_points.get("kgbias.parts", {}):
         called = run(tmp_path, *part.split("."))
         assert called.returncode == 2
         assert f"the folder kgbias/{room} is missing" in called.stderr and part in called.stderr

@@ -2,7 +2,6 @@
 
 import ast
 import re
-import tomllib
 from collections.abc import Iterator
 from importlib import import_module
 from importlib.metadata import distribution
@@ -11,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.rooms import list_rooms, read_points
 
 ROOT = Path(__file__).parent.parent.parent
 DOC = (ROOT / "docs" / "architecture.md").read_text("utf-8")
@@ -80,11 +81,11 @@ def test_a_method_imports_no_other() -> None:
 
 
 def test_what_is_installed_has_the_entry_points_of_the_project() -> None:
-    """Entry points are read from the metadata of what is installed, not from the project."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    """Entry points are read from the metadata of what is installed, not from the folders."""
     declared = {
         (group, name, value)
-        for group, points in project["entry-points"].items()
+        for room in list_rooms()
+        for group, points in read_points(room).items()
         for name, value in points.items()
     }
     installed = {

@@ -16,11 +16,12 @@ PATTERNS = [
 ]
 # What draws pages, and what is written about data, is no data.
 CODE = {".py", ".pyi", ".pyc", ".js", ".css", ".html", ".md", ".cypher", ".typed"}
+DECLARATIONS = {"py.typed", "entry_points.toml"}
 DATA = sorted(
     path.relative_to(ROOT).as_posix()
     for folder in ("kgbias", "prompts")
     for path in (ROOT / folder).rglob("*")
-    if path.is_file() and path.suffix not in CODE and path.name != "py.typed"
+    if path.is_file() and path.suffix not in CODE and path.name not in DECLARATIONS
 )
 
 

@@ -1,0 +1,23 @@
+"""The methods and backends that are there, and what each adds by its entry points."""
+
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+def list_rooms() -> list[str]:
+    """The methods and backends: "methods/rag"."""
+    folders = [ROOT / "kgbias" / name for name in ("methods", "backends")]
+    paths = [path for folder in folders for path in sorted(folder.iterdir())]
+    return [f"{p.parent.name}/{p.name}" for p in paths if (p / "__init__.py").is_file()]
+
+
+def read_points(room: str) -> dict[str, dict[str, str]]:
+    """Its entry points, by group and name, as "module:object"."""
+    text = (ROOT / "kgbias" / room / "entry_points.toml").read_text("utf-8")
+    package = f"kgbias.{room.replace('/', '.')}"
+    return {
+        f"kgbias.{group}": {name: f"{package}.{place}" for name, place in points.items()}
+        for group, points in tomllib.loads(text).items()
+    }
