@@ -28,7 +28,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 
-from kgbias.graph.neo4j import Neo4jStore
+from kgbias.backends.neo4j import Neo4jStore
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple

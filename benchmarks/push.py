@@ -19,7 +19,7 @@ from random import Random
 
 from graph import make_generations
 
-from kgbias.graph.neo4j import Neo4jStore
+from kgbias.backends.neo4j import Neo4jStore
 from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun

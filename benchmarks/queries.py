@@ -27,9 +27,9 @@ from typing import Any, cast
 import kglite
 from graph import begin_run
 
+from kgbias.backends.neo4j import Neo4jStore
 from kgbias.graph import shape
 from kgbias.graph.cypher import QueryResult, Value
-from kgbias.graph.neo4j import Neo4jStore
 from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.sqlite.engine import answer_query

@@ -7,8 +7,8 @@ embeddings. Statements about other groups with the same objects, from the librar
 rests only on what counts.
 
 A group is known by all its names, declared and stored, and groups that the run lacks are known too.
-Only what retrieval finds is given to a model. An index, in memory or of a Neo4j server, says how
-near statements are, and nothing else.
+Only what retrieval finds is given to a model. An index, in memory or of a server that compares
+vectors, says how near statements are, and nothing else.
 """
 
 import math
@@ -17,14 +17,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
 from kgbias.evidence.names import groups_with_all_variants, list_shipped_groups_besides
 from kgbias.graph.selection import SelectedStatements, Selection, merge_sentences
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, GroupScore, TripleView, node_id
+from kgbias.graph.types import Group, GroupScore, TripleView
 from kgbias.graph.vectors import StatementVectors, round_to_half
 from kgbias.ids import normalise
 from kgbias.language.words import ORDINARY_ADJECTIVES, PERSON_WORDS, lemmatise_word, topic_words
@@ -33,9 +33,6 @@ from kgbias.measure.semantic_search import MIN_SEARCH_COSINE
 from kgbias.models.embed import SentenceVectors
 from kgbias.query import load_query
 from kgbias.stats.inference import Estimate, proportion
-
-if TYPE_CHECKING:
-    from kgbias.graph.neo4j import Neo4jStore
 
 
 class CosineIndex(Protocol):
@@ -71,54 +68,6 @@ class MemoryIndex:
         rows /= np.linalg.norm(rows, axis=1, keepdims=True)  # half precision took a little
         cosines = dict(zip(texts, (rows @ self._embed([topic])[0]).tolist(), strict=True))
         return {triple.id: cosines[triple.statement_id] for triple in triples}
-
-
-_COSINE_QUERY = """
-UNWIND $statements AS said
-MATCH (v:StatementVector {predicate_uid: said[0], object_uid: said[1], encoder: $encoder})
-RETURN said[0] AS predicate, said[1] AS object,
-       2 * vector.similarity.cosine(v.values, $question) - 1 AS cosine"""
-StatementKey = tuple[str, str]  # the uids of a predicate and an object
-
-
-class Neo4jIndex:
-    """Every statement compared with the question by the Neo4j server that keeps their vectors under
-    the encoder's name; those that are missing are written when a question needs them.
-
-    The server's vector index, there for Cypher of one's own, gives the nearest of all runs, which
-    may all be another run's. So a question does not go through it."""
-
-    def __init__(self, store: "Neo4jStore", embed: SentenceVectors, encoder: str) -> None:
-        self._store, self._embed, self._encoder = store, embed, encoder
-        self.method = f"cosine of {embed.name} embeddings, on the server"
-
-    def find_nearest(self, topic: str, triples: Sequence[TripleView]) -> Mapping[str, float]:
-        if not triples:
-            return {}
-        ends_by_triple = {
-            triple.id: (node_id("predicate", triple.predicate), node_id("object", triple.object))
-            for triple in triples
-        }
-        texts = {ends_by_triple[triple.id]: statement_text(triple) for triple in triples}
-        question = self._embed([topic])[0].tolist()
-        cosines = self._cosines(question, texts)
-        if new := sorted(texts.keys() - cosines):
-            rows = self._embed([texts[ends] for ends in new]).astype(np.float32)
-            self._store.save_vectors(self._encoder, StatementVectors(new, rows))
-            cosines |= self._cosines(question, new)
-        return {id: cosines[ends] for id, ends in ends_by_triple.items()}
-
-    def _cosines(
-        self, question: list[float], statements: Iterable[StatementKey]
-    ) -> dict[StatementKey, float]:
-        """The cosine with each statement whose vector the server keeps."""
-        rows = self._store.read(
-            _COSINE_QUERY,
-            statements=[list(ends) for ends in statements],
-            encoder=self._encoder,
-            question=question,
-        )
-        return {(row["predicate"], row["object"]): row["cosine"] for row in rows}
 
 
 def statement_text(triple: TripleView) -> str:

@@ -91,9 +91,13 @@ SCORER_SPECS = list_forms(lambda kind: kind.scores, KINDS.own_entries)
 def ask_password(context: click.Context, parameter: click.Parameter, url: str) -> str:
     """The store's URL, unchanged. Asks for a server's password if the environment lacks it; the
     password stays in this process."""
-    server = url.startswith(("neo4j", "bolt")) and "://" in url
-    if server and "NEO4J_PASSWORD" not in os.environ and sys.stdin.isatty():
-        os.environ["NEO4J_PASSWORD"] = click.prompt(
+    if "://" not in url or not sys.stdin.isatty():
+        return url
+    from kgbias.graph.stores import STORES, find_store_scheme
+
+    variable = STORES[find_store_scheme(url)].password_variable
+    if variable and variable not in os.environ:
+        os.environ[variable] = click.prompt(
             f"Password for {url}", hide_input=True, default="", show_default=False, err=True
         )
     return url

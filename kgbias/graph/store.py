@@ -504,18 +504,17 @@ class Store(Protocol):
 def open_store(
     url: str = DEFAULT_STORE, *, create: bool = True, notify: Callable[[str], None] | None = None
 ) -> Store:
-    """Open the store at a path (SQLite) or at a neo4j://, neo4j+s:// or bolt:// URL. With
+    """Open the store at a path (SQLite) or at a URL, such as neo4j:// (`kgbias.graph.stores`). With
     `create=False`, a missing file is an error. `notify` is called with a line of text when a server
     stops answering, when it answers again, and when a file is served or waited for otherwise than
     usual."""
-    scheme, separator, _ = url.partition("://")
-    # neo4j+s and bolt+ssc are the same, encrypted.
-    if separator and scheme.split("+")[0] in ("neo4j", "bolt"):
-        from kgbias.graph.neo4j import Neo4jStore
+    if "://" in url:
+        from kgbias.graph.stores import STORES, find_store_scheme
 
-        return Neo4jStore(url, create=create, notify=notify)
-    if separator:
-        raise UsageError(f"{scheme}:// is not a store: give a path, or a neo4j:// or bolt:// URL")
+        scheme = find_store_scheme(url)
+        open_server = STORES.import_part(scheme, STORES[scheme].opener)
+        server: Store = open_server(url, create=create, notify=notify)
+        return server
     if not url.strip() or url.startswith((":memory:", "file:")):
         raise UsageError(f"a store needs a file, and {url!r} is not one: it would not be kept")
     from kgbias.graph.sqlite import SQLiteStore

@@ -410,21 +410,23 @@ def _open_prompter(
 def _sentence_index(
     context: Context, run: StoredRun, encoder: str | None, device: str
 ) -> "CosineIndex | None":
-    """The index of the store: on a Neo4j server, if it can compare vectors, the server itself."""
+    """The index of the store: if it is a server that can compare vectors, the server itself."""
     if encoder is None or encoder == "none":
         return None
-    from kgbias.ask.retrieval import MemoryIndex, Neo4jIndex
+    from kgbias.ask.retrieval import CosineIndex, MemoryIndex
+    from kgbias.graph.stores import STORES, find_store_scheme
     from kgbias.measure.semantic_search import stored_encoder_name
     from kgbias.models.embed import SentenceVectors
 
     store = context.graph
     try:
         embed, name = SentenceVectors(encoder, device=device), stored_encoder_name(encoder, device)
-        if store.url.partition("://")[1]:
-            from kgbias.graph.neo4j import Neo4jStore
-
-            if isinstance(store, Neo4jStore) and store.has_vector_index:
-                return Neo4jIndex(store, embed, name)
+        scheme = find_store_scheme(store.url)
+        if scheme and STORES[scheme].index:
+            open_index = STORES.import_part(scheme, STORES[scheme].index)
+            index: CosineIndex | None = open_index(store, embed, name)
+            if index is not None:
+                return index
         return MemoryIndex(embed, run.vectors(name))
     except MissingExtra as error:
         context.remark(f"found only by shared words: {error}")

@@ -109,6 +109,7 @@ def plugins() -> Rows[Plugin]:
     from kgbias.evidence.added_columns import STATEMENT_COLUMNS
     from kgbias.explore.writing_pages import WRITING_PAGES
     from kgbias.export import FORMATS
+    from kgbias.graph.stores import STORES
     from kgbias.ingest import IMPORT_FORMATS
     from kgbias.models.batch_providers import BATCH_PROVIDERS
     from kgbias.parallel.executors import EXECUTORS
@@ -126,6 +127,7 @@ def plugins() -> Rows[Plugin]:
         REPORT_PARTS,
         STATEMENT_COLUMNS,
         EXECUTORS,
+        STORES,
         BATCH_PROVIDERS,
         WRITING_PAGES,
         CALIBRATION_ROWS,

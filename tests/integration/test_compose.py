@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from kgbias.graph.neo4j import Neo4jSession
+from kgbias.backends.neo4j import Neo4jSession
 from tests.conftest import skip_or_fail
 from tests.waiting import DEADLINE_SECONDS
 

@@ -115,7 +115,7 @@ def test_while_a_server_is_silent(tmp_path: Path, silent: Silent) -> None:
     stopped(tmp_path, push, lambda _: silent.taken)
 
 
-@pytest.mark.slow  # tests/unit/test_neo4j_session.py has it without a process
+@pytest.mark.slow  # tests/backends/neo4j/test_session.py has it without a process
 @pytest.mark.parametrize("times", [1, 2])
 def test_while_a_database_is_silent(tmp_path: Path, times: int) -> None:
     pytest.importorskip("neo4j")

@@ -65,6 +65,11 @@ def test_a_room_can_be_taken_away(tmp_path: Path, room: str) -> None:
         called = run(tmp_path, *part.split("."))
         assert called.returncode == 2
         assert f"the folder kgbias/{room} is missing" in called.stderr and part in called.stderr
+    for scheme in own_points.get("kgbias.stores", []):
+        called = run(tmp_path, "runs", "--store", f"{scheme}://127.0.0.1:9")
+        assert called.returncode == 2
+        (line,) = called.stderr.splitlines()
+        assert f"the folder kgbias/{room} is missing" in line and scheme in line
     said = run(tmp_path, "plugins").stdout.splitlines()
     assert len(said) == sum(map(len, own_points.values()))
     assert all(f"the folder kgbias/{room} is missing" in line for line in said)

@@ -18,6 +18,7 @@ from kgbias.cli import cli
 from kgbias.cli.commands import COMMAND_PARTS
 from kgbias.errors import DataError, PluginError, UsageError
 from kgbias.export import FORMATS, choose_format
+from kgbias.graph.stores import STORES
 from kgbias.io.plugins import PluginTable
 from kgbias.measures import MEASURES, Figure, Measure
 from kgbias.models.spec import KINDS, list_forms, parse_spec
@@ -45,7 +46,7 @@ stray = entry("stray", figures=mean_figures("regard", ".2f", ""))
 
 
 def tables() -> tuple[PluginTable[Any], ...]:
-    return (MEASURES, KINDS, FORMATS, crawl_packs(), COMMAND_PARTS, STEPS)
+    return (MEASURES, KINDS, FORMATS, crawl_packs(), COMMAND_PARTS, STEPS, STORES)
 
 
 @pytest.fixture
@@ -306,6 +307,30 @@ def test_a_step_of_a_study_calls_a_function_on_each_run(
     file.write_text("[[imports]]\npath = 'said.csv'\n[[count]]\nleast = 'one'\n")
     with texts.raises(DataError):
         kgbias.read_plan(file)
+
+
+SHELF = """
+from kgbias.graph.sqlite import SQLiteStore
+from kgbias.graph.stores import StoreKind
+
+def open_shelf(url, *, create, notify):
+    return SQLiteStore(url.partition("://")[2], create=create, notify=notify)
+
+shelf, gone = StoreKind(f"{__name__}:open_shelf"), StoreKind(f"{__name__}:not_there")
+"""
+
+
+def test_a_store_of_others_is_opened_by_its_url(
+    install: Callable[..., None], tmp_path: Path, texts: Texts
+) -> None:
+    install("pkg_shelf", "store", {"shelf": "shelf", "broken": "gone"}, SHELF)
+    (tmp_path / "said.csv").write_text("group,predicate,object\nElves,are,kind\n")
+    for url in (f"shelf://{tmp_path}/k.db", f"shelf+s://{tmp_path}/k.db"):
+        with kgbias.open(url, progress=False) as study:
+            assert study.import_file(tmp_path / "said.csv", name="said").groups()
+    for url in ("broken://x", "nothing://x"):
+        with texts.raises((PluginError, UsageError)):
+            kgbias.open(url)
 
 
 def test_a_map_says_what_it_would_ask_instead(

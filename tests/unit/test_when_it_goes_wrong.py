@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -485,42 +485,6 @@ def test_what_the_system_says_of_a_disk_is_in_the_line(tmp_path: Path, texts: Te
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     with pytest.raises(StoreError, match=r"\(disk I/O error\)"), translate_errors(str(store)):
         raise error
-
-
-def test_a_database_that_has_become_silent_is_said_to_be_waited_for(
-    monkeypatch: pytest.MonkeyPatch,
-    texts: Texts,
-) -> None:
-    pytest.importorskip("neo4j")
-    from kgbias.graph.neo4j import session
-
-    told, is_told = [], threading.Event()
-
-    def notify(text: str) -> None:
-        told.append(text)
-        is_told.set()
-
-    monkeypatch.setattr(session, "_SILENT_WAIT_SECONDS", 0.0)
-    silent: Any = session.Neo4jSession.__new__(session.Neo4jSession)
-    silent.url, silent._notify = "neo4j://h:1", notify
-    monkeypatch.setattr(silent, "_session", lambda _: nullcontext())
-    for _ in range(2):
-        silent._run_work(lambda _: is_told.wait(DEADLINE_SECONDS))
-    texts.check("\n".join(told))
-
-
-def test_a_server_that_says_nothing_is_not_waited_for(
-    monkeypatch: pytest.MonkeyPatch, texts: Texts
-) -> None:
-    pytest.importorskip("neo4j")
-    from kgbias.graph.neo4j import session
-    from kgbias.graph.store import open_store
-
-    monkeypatch.setattr(session, "_MAX_ANSWER_SECONDS", 0.2)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        port = silent.getsockname()[1]
-        with texts.raises(StoreError):
-            open_store(f"neo4j://127.0.0.1:{port}")
 
 
 def test_a_pipe_that_nobody_writes_to_is_refused(

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from kgbias.graph.neo4j.crawls import MAX_WRITERS, BackgroundWriter, WriteLocks
+from kgbias.backends.neo4j.crawls import MAX_WRITERS, BackgroundWriter, WriteLocks
 from tests.waiting import DEADLINE_SECONDS
 
 

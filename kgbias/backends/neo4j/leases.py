@@ -4,9 +4,9 @@ time."""
 from contextlib import suppress
 from dataclasses import asdict
 
+from kgbias.backends.neo4j.session import Neo4jSession
 from kgbias.errors import StoreError
 from kgbias.graph.leases import Holder
-from kgbias.graph.neo4j.session import Neo4jSession
 
 _READ_HOLDER = """
 MATCH (h:Holder {run: $run})

@@ -3,17 +3,21 @@
 import functools
 import os
 import signal
+import socket
+import threading
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
 
+from kgbias.backends.neo4j import Neo4jStore, session
 from kgbias.errors import StoreError
-from kgbias.graph.neo4j import Neo4jStore
+from kgbias.graph.store import open_store
 from kgbias.io import stopping
 from tests.conftest import require_modules
 from tests.silent_bolt import SilentBolt
 from tests.texts import Texts
-from tests.waiting import end_hangs
+from tests.waiting import DEADLINE_SECONDS, end_hangs
 
 require_modules("neo4j")
 
@@ -75,7 +79,7 @@ def test_errors_are_one_line(monkeypatch: pytest.MonkeyPatch, code: str, said: s
 def test_waiting_has_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     from neo4j.exceptions import ServiceUnavailable
 
-    monkeypatch.setattr("kgbias.graph.neo4j.session._MAX_WAIT_SECONDS", 0.0)
+    monkeypatch.setattr("kgbias.backends.neo4j.session._MAX_WAIT_SECONDS", 0.0)
     monkeypatch.setattr("time.sleep", lambda _: None)
     store = opened(monkeypatch, Driver(ServiceUnavailable("gone")))
     with pytest.raises(StoreError, match=r"cannot reach bolt://127\.0\.0\.1:7687: gone"):
@@ -103,3 +107,31 @@ def test_ctrl_c_leaves_a_server_that_became_silent(monkeypatch: pytest.MonkeyPat
             store.set_status("r", "stopped")
         store.close()
         assert silent.asked == asked
+
+
+def test_a_database_that_has_become_silent_is_said_to_be_waited_for(
+    monkeypatch: pytest.MonkeyPatch, texts: Texts
+) -> None:
+    told, is_told = [], threading.Event()
+
+    def notify(text: str) -> None:
+        told.append(text)
+        is_told.set()
+
+    monkeypatch.setattr(session, "_SILENT_WAIT_SECONDS", 0.0)
+    silent: Any = session.Neo4jSession.__new__(session.Neo4jSession)
+    silent.url, silent._notify = "neo4j://h:1", notify
+    monkeypatch.setattr(silent, "_session", lambda _: nullcontext())
+    for _ in range(2):
+        silent._run_work(lambda _: is_told.wait(DEADLINE_SECONDS))
+    texts.check("\n".join(told))
+
+
+def test_a_server_that_says_nothing_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, texts: Texts
+) -> None:
+    monkeypatch.setattr(session, "_MAX_ANSWER_SECONDS", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = silent.getsockname()[1]
+        with texts.raises(StoreError):
+            open_store(f"neo4j://127.0.0.1:{port}")

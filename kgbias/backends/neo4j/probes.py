@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from itertools import chain
 
-from kgbias.graph import graph_tables
-from kgbias.graph.neo4j.edges import Neo4jEdges
-from kgbias.graph.neo4j.session import (
+from kgbias.backends.neo4j.edges import Neo4jEdges
+from kgbias.backends.neo4j.session import (
     MATCH_SPEC,
     MODEL_COLUMNS,
     Row,
@@ -13,6 +12,7 @@ from kgbias.graph.neo4j.session import (
     flatten_row,
     node_statements,
 )
+from kgbias.graph import graph_tables
 from kgbias.graph.record import build_record, to_properties
 from kgbias.graph.sofa import ProbePart, ProbeSet, SofaCategory, SofaResult
 from kgbias.graph.types import (

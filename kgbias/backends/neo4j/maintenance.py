@@ -3,15 +3,15 @@
 from pathlib import Path
 from typing import NoReturn
 
+from kgbias.backends.neo4j.crawls import Neo4jCrawls
+from kgbias.backends.neo4j.findings import Neo4jFindings
+from kgbias.backends.neo4j.session import BATCH_ROWS, MATCH_SPEC, Row
 from kgbias.errors import UsageError
 from kgbias.graph import shape
 from kgbias.graph.decisions import DECISION_COLUMNS
 from kgbias.graph.edge_records import EDGE_RECORDS
 from kgbias.graph.integrity import Fault, find_wrong_ids
 from kgbias.graph.labels import LABEL_CONTENT
-from kgbias.graph.neo4j.crawls import Neo4jCrawls
-from kgbias.graph.neo4j.findings import Neo4jFindings
-from kgbias.graph.neo4j.session import BATCH_ROWS, MATCH_SPEC, Row
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.wording import how
 

@@ -3,9 +3,7 @@
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, cast
 
-from kgbias.graph import graph_tables, shape
-from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS, AskingRecord, EdgeRecord
-from kgbias.graph.neo4j.session import (
+from kgbias.backends.neo4j.session import (
     MATCH_SPEC,
     MODEL_COLUMNS,
     Neo4jSession,
@@ -13,6 +11,8 @@ from kgbias.graph.neo4j.session import (
     edge_statements,
     read_model,
 )
+from kgbias.graph import graph_tables, shape
+from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS, AskingRecord, EdgeRecord
 from kgbias.graph.record import Record, build_record
 from kgbias.graph.types import ProbeRun
 

@@ -10,11 +10,8 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import NamedTuple
 
-from kgbias.errors import RunConflict, RunNotFound, no_such
-from kgbias.graph import graph_tables
-from kgbias.graph.decisions import Decision, decision_properties, read_decision
-from kgbias.graph.neo4j.leases import NodeLease
-from kgbias.graph.neo4j.session import (
+from kgbias.backends.neo4j.leases import NodeLease
+from kgbias.backends.neo4j.session import (
     MATCH_SPEC,
     MODEL_COLUMNS,
     Neo4jSession,
@@ -23,6 +20,9 @@ from kgbias.graph.neo4j.session import (
     node_statements,
     read_model,
 )
+from kgbias.errors import RunConflict, RunNotFound, no_such
+from kgbias.graph import graph_tables
+from kgbias.graph.decisions import Decision, decision_properties, read_decision
 from kgbias.graph.record import build_record, to_properties
 from kgbias.graph.shape import DERIVED_MEASURES, TONES
 from kgbias.graph.types import (

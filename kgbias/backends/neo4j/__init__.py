@@ -8,10 +8,10 @@ in `cypher/` run unchanged on the embedded store too.
 
 from collections.abc import Callable
 
+from kgbias.backends.neo4j.maintenance import Neo4jMaintenance
+from kgbias.backends.neo4j.probes import Neo4jProbes
+from kgbias.backends.neo4j.session import Neo4jSession
 from kgbias.graph import shape
-from kgbias.graph.neo4j.maintenance import Neo4jMaintenance
-from kgbias.graph.neo4j.probes import Neo4jProbes
-from kgbias.graph.neo4j.session import Neo4jSession
 
 _UNIQUE_HOLDER = (
     "CREATE CONSTRAINT kgbias_holder IF NOT EXISTS FOR (n:Holder) REQUIRE n.run IS UNIQUE"

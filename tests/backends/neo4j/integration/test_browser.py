@@ -11,7 +11,7 @@ from kgbias.graph.store import StoredRun, open_store
 from kgbias.graph.types import Group
 from kgbias.query import query_names
 from kgbias.query.library import write_favourites
-from tests.neo4j_browser import Neo4jBrowser, read_query
+from tests.backends.neo4j.browser import Neo4jBrowser, read_query
 from tests.report_data import measured_run
 
 pytestmark = pytest.mark.integration
@@ -28,7 +28,7 @@ def test_a_person_sees_a_group_as_a_picture(
     run = measured_run(store, groups, ["food", "rain", "<b onmouseover=window.pwned=1>x</b>"])
     push_run(StoredRun(store, run), open_store(empty_neo4j))
     browser = Neo4jBrowser(chromium, neo4j_server["NEO4J_HTTP"], neo4j_server["NEO4J_PASSWORD"])
-    style = (Path(__file__).parents[2] / "docs" / "kgbias.grass").read_text()
+    style = (Path(__file__).parents[4] / "docs" / "kgbias.grass").read_text()
     browser.run(":style " + " ".join(style.split()))
     browser.run(
         f':params {{group: "Women", run: "{run.name}", arm: null, min_acceptability: 0.5, '

@@ -1,7 +1,7 @@
 """Neo4j Browser, driven as a person would. Run by itself it takes the pictures of the docs, or,
 without a folder, clicks every saved query and prints how its frame ends; exit code 1 if one fails:
 
-NEO4J_PASSWORD=... python -m tests.neo4j_browser HTTP-URL [FOLDER]
+NEO4J_PASSWORD=... python -m tests.backends.neo4j.browser HTTP-URL [FOLDER]
 """
 
 import os
@@ -138,7 +138,7 @@ def main() -> int:
         if len(sys.argv) < 3:
             return int(click_every_favourite(browser) > 0)
         folder = Path(sys.argv[2])
-        style = (Path(__file__).parent.parent / "docs" / "kgbias.grass").read_text()
+        style = (Path(__file__).parents[3] / "docs" / "kgbias.grass").read_text()
         browser.run(":style " + " ".join(style.split()))
         browser.run(
             ':params {group: "Women", other: "Men", run: "demo", arm: null, '

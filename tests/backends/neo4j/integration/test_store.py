@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from kgbias.graph.neo4j import Neo4jStore
-from kgbias.graph.neo4j import crawls as generations_module
+from kgbias.backends.neo4j import Neo4jStore, crawls
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, Run, Triple
 from kgbias.measure.scorers import Judgement
@@ -19,7 +18,8 @@ from kgbias.models.base import ModelInfo
 from kgbias.query import load_query
 from tests.attack.cyphers import FILE, accept_query, find_side_effects, hostile_queries
 
-pytestmark = pytest.mark.integration
+# Slow: see tests/contract/conftest.py.
+pytestmark = [pytest.mark.integration, pytest.mark.slow]
 
 GROUPS = (Group("Elves", "peoples"), Group("Orcs", "peoples"))
 RUN = Run("middle", ModelInfo("crawled", "r1"), {"seed": 0}, GROUPS, kind="import")
@@ -172,20 +172,20 @@ def merges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of batches that are merged from now on, since they could not be created."""
     sizes: list[int] = []
     for name in ("merge_generations", "merge_triples"):
-        merged = getattr(generations_module, name)
+        merged = getattr(crawls, name)
 
         def counted(*given: Any, merged: Any = merged) -> Any:
             sizes.append(len(given[-1]))
             return merged(*given)
 
-        monkeypatch.setattr(generations_module, name, counted)
+        monkeypatch.setattr(crawls, name, counted)
     return sizes
 
 
 def test_two_writers_do_not_create_the_same(
     server: Neo4jStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generations_module, "BATCH_ROWS", 20)
+    monkeypatch.setattr(crawls, "BATCH_ROWS", 20)
     said, sizes = songs(400, of=30), merges(monkeypatch)
     server.keep_triples(said)
     store_generations(server, said)
@@ -199,7 +199,7 @@ def test_two_writers_do_not_create_the_same(
 def test_a_load_finds_some_triples_and_lacks_others(
     server: Neo4jStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(generations_module, "BATCH_ROWS", 20)
+    monkeypatch.setattr(crawls, "BATCH_ROWS", 20)
     said = songs(200, of=30)
     server.keep_triples([*said[:60], *said[100:140]])
     sizes = merges(monkeypatch)

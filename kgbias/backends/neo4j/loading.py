@@ -5,9 +5,9 @@ by its place; ids, which have no spaces, are sent as one text."""
 from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
+from kgbias.backends.neo4j.session import Row
 from kgbias.graph import shape
 from kgbias.graph.graph_tables import said_words
-from kgbias.graph.neo4j.session import Row
 from kgbias.graph.record import property_getters
 from kgbias.graph.types import Generation, Triple, statement_id, storable, triple_id
 

@@ -7,11 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import chain, groupby
 
-from kgbias.errors import UsageError, no_such
-from kgbias.graph import graph_tables
-from kgbias.graph.graph_tables import KIND_BY_LABEL, LABEL_BY_KIND, property_values
-from kgbias.graph.labels import Label, read_label
-from kgbias.graph.neo4j.session import (
+from kgbias.backends.neo4j.session import (
     BATCH_ROWS,
     MATCH_SPEC,
     MODEL_COLUMNS,
@@ -22,6 +18,10 @@ from kgbias.graph.neo4j.session import (
     node_statements,
     vector_index,
 )
+from kgbias.errors import UsageError, no_such
+from kgbias.graph import graph_tables
+from kgbias.graph.graph_tables import KIND_BY_LABEL, LABEL_BY_KIND, property_values
+from kgbias.graph.labels import Label, read_label
 from kgbias.graph.record import build_record, properties, read_settings, to_properties
 from kgbias.graph.stereotypes import (
     NEW,

@@ -19,11 +19,7 @@ from functools import partial
 from itertools import chain, islice
 from queue import SimpleQueue
 
-from kgbias.errors import StoreError
-from kgbias.graph import graph_tables, shape
-from kgbias.graph.decisions import Decision, apply_decisions, latest_decisions
-from kgbias.graph.integrity import Corpus, Passage, Relation
-from kgbias.graph.neo4j.loading import (
+from kgbias.backends.neo4j.loading import (
     CreateBatch,
     TripleRows,
     create_generations,
@@ -31,8 +27,8 @@ from kgbias.graph.neo4j.loading import (
     select_lacking,
     triple_rows,
 )
-from kgbias.graph.neo4j.runs import Neo4jRuns, decision_statements, tie_decisions
-from kgbias.graph.neo4j.session import (
+from kgbias.backends.neo4j.runs import Neo4jRuns, decision_statements, tie_decisions
+from kgbias.backends.neo4j.session import (
     BATCH_ROWS,
     IncompleteWrite,
     Row,
@@ -41,6 +37,10 @@ from kgbias.graph.neo4j.session import (
     flatten_row,
     node_statements,
 )
+from kgbias.errors import StoreError
+from kgbias.graph import graph_tables, shape
+from kgbias.graph.decisions import Decision, apply_decisions, latest_decisions
+from kgbias.graph.integrity import Corpus, Passage, Relation
 from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.record import build_record
 from kgbias.graph.row_types import (
