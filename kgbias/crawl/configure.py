@@ -20,7 +20,6 @@ from kgbias.crawl.seeds import (
 )
 from kgbias.errors import UsageError
 from kgbias.io.tables_in_memory import ACCEPTED_FORMS
-from kgbias.models.kinds import check_structured, form_for
 from kgbias.packs import DEFAULT, PUBLISHED, Pack, load_pack
 from kgbias.parameters import (
     BudgetOptions,
@@ -96,6 +95,8 @@ def configure(
         UsageError: an unknown name, a number out of range, or parameters that exclude each other.
         DataError: a file of seeds cannot be read.
     """
+    from kgbias.models.kinds import check_structured, form_for
+
     # mypy knows no way from a checked dict back to its `TypedDict`.
     checked_parameters: Any = check_options(parameters, CrawlOptions)
     parameters = checked_parameters

@@ -13,10 +13,9 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgbias.errors import DataError, UsageError, no_such
-from kgbias.graph.row_types import ExampleRow
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.ids import normalise
@@ -25,6 +24,9 @@ from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how
 from kgbias.language.words import is_echo
 from kgbias.measures import get_measure
+
+if TYPE_CHECKING:
+    from kgbias.graph.row_types import ExampleRow
 
 TRIPLE_COLUMNS = (
     Column("group"),
@@ -363,7 +365,7 @@ def count_echoes(run: StoredRun) -> Counter[tuple[str, str]]:
     return _count_by_triple(iter_echoes(run))
 
 
-def iter_echoes(run: StoredRun) -> Iterator[ExampleRow]:
+def iter_echoes(run: StoredRun) -> "Iterator[ExampleRow]":
     """The answers that repeat an example of their own prompt."""
     run_language_code = run_language(run.config)
     for row in run.iter_example_rows():
@@ -371,7 +373,7 @@ def iter_echoes(run: StoredRun) -> Iterator[ExampleRow]:
             yield row
 
 
-def _count_by_triple(rows: Iterable[ExampleRow]) -> Counter[tuple[str, str]]:
+def _count_by_triple(rows: "Iterable[ExampleRow]") -> Counter[tuple[str, str]]:
     counts: Counter[tuple[str, str]] = Counter()
     for row in rows:
         counts[row.arm, row.triple_id] += row.count

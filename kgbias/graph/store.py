@@ -20,22 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.decisions import Decision
-from kgbias.graph.integrity import Corpus, Fault
-from kgbias.graph.labels import Label
-from kgbias.graph.leases import Lease, is_leased
-from kgbias.graph.profiles import Profile
 from kgbias.graph.record import Record
-from kgbias.graph.row_types import (
-    CompactedSizes,
-    DrawRow,
-    ExampleRow,
-    ScoreRow,
-    StatementRow,
-    YieldRow,
-)
-from kgbias.graph.sofa import ProbeSet, SofaResult
-from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
@@ -67,6 +52,21 @@ from kgbias.models.base import ModelInfo, Settings
 
 if TYPE_CHECKING:
     from kgbias.graph.cypher import QueryResult
+    from kgbias.graph.decisions import Decision
+    from kgbias.graph.integrity import Corpus, Fault
+    from kgbias.graph.labels import Label
+    from kgbias.graph.leases import Lease
+    from kgbias.graph.profiles import Profile
+    from kgbias.graph.row_types import (
+        CompactedSizes,
+        DrawRow,
+        ExampleRow,
+        ScoreRow,
+        StatementRow,
+        YieldRow,
+    )
+    from kgbias.graph.sofa import ProbeSet, SofaResult
+    from kgbias.graph.stereotypes import StereotypeMatches
     from kgbias.graph.vectors import StatementVectors
 
 DEFAULT_STORE = "kgbias.db"
@@ -94,7 +94,7 @@ class Store(Protocol):
         keeps the name that it has."""
         ...
 
-    def lease(self, run_id: str) -> Lease:
+    def lease(self, run_id: str) -> "Lease":
         """Who works on a run: for `kgbias.graph.leases.hold_lease`."""
         ...
 
@@ -153,22 +153,22 @@ class Store(Protocol):
         """Write the generations of an import in bounded memory; returns their number."""
         ...
 
-    def add_decisions(self, run_id: str, decisions: Sequence[Decision]) -> None:
+    def add_decisions(self, run_id: str, decisions: "Sequence[Decision]") -> None:
         """Add decisions to those of the run and put them into effect, in one transaction: each
         generation yields what the latest decision about it says. A decision that exists changes
         nothing. Call `derive_edges` after the last one."""
         ...
 
-    def decisions(self, run_id: str) -> list[Decision]:
+    def decisions(self, run_id: str) -> "list[Decision]":
         """All decisions about the run's generations, oldest first."""
         ...
 
-    def add_labels(self, labels: Sequence[Label]) -> None:
+    def add_labels(self, labels: "Sequence[Label]") -> None:
         """Add labels, with their raters, in one transaction. They are durable when this returns. A
         label that exists changes nothing; one of a triple that the store lacks is left out."""
         ...
 
-    def labels(self, measure: str | None = None) -> list[Label]:
+    def labels(self, measure: str | None = None) -> "list[Label]":
         """All labels, or those of a measure, oldest first, including those no longer in effect
         (`kgbias.graph.labels.labels_in_effect`)."""
         ...
@@ -213,23 +213,23 @@ class Store(Protocol):
         """The distinct triples of a run, by id: id, group, predicate and object, as on nodes."""
         ...
 
-    def iter_example_rows(self, run_id: str) -> Iterator[ExampleRow]:
+    def iter_example_rows(self, run_id: str) -> "Iterator[ExampleRow]":
         """The generations of a run that yielded a triple and had examples, by id."""
         ...
 
-    def iter_draw_rows(self, run_id: str) -> Iterator[DrawRow]:
+    def iter_draw_rows(self, run_id: str) -> "Iterator[DrawRow]":
         """Every generation of a run as a draw, in the order of `generations`."""
         ...
 
-    def iter_statement_rows(self, run_id: str) -> Iterator[StatementRow]:
+    def iter_statement_rows(self, run_id: str) -> "Iterator[StatementRow]":
         """The distinct triples of a run with their texts, by id."""
         ...
 
-    def iter_yield_rows(self, run_id: str) -> Iterator[YieldRow]:
+    def iter_yield_rows(self, run_id: str) -> "Iterator[YieldRow]":
         """The generations that yielded a triple, without texts, in the order of `generations`."""
         ...
 
-    def iter_score_rows(self, run_id: str) -> Iterator[ScoreRow]:
+    def iter_score_rows(self, run_id: str) -> "Iterator[ScoreRow]":
         """The scores by the run's current metrics, by measure and triple: of every triple that has
         one, including those that only other runs said."""
         ...
@@ -326,11 +326,11 @@ class Store(Protocol):
         those that have one. They are in half precision, the same in every store."""
         ...
 
-    def save_corpus(self, run_id: str, corpus: Corpus) -> None:
+    def save_corpus(self, run_id: str, corpus: "Corpus") -> None:
         """Make these the passages, with their relations, that the run was read from."""
         ...
 
-    def corpus(self, run_id: str) -> Corpus:
+    def corpus(self, run_id: str) -> "Corpus":
         """The passages that the run was read from, in order; empty for a crawl."""
         ...
 
@@ -387,21 +387,21 @@ class Store(Protocol):
         without a flag are left out."""
         ...
 
-    def save_probe_set(self, probe_set: ProbeSet) -> None:
+    def save_probe_set(self, probe_set: "ProbeSet") -> None:
         """Write a set of probes with its groups and statements. If it exists, what is known about
         it is replaced."""
         ...
 
-    def probe_sets(self) -> list[ProbeSet]:
+    def probe_sets(self) -> "list[ProbeSet]":
         """All sets of probes, by name and id; categories by name, groups and statements by id."""
         ...
 
-    def save_sofa_results(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
+    def save_sofa_results(self, run_id: str | None, results: "Sequence[SofaResult]") -> None:
         """Write SoFa results on sets of the store, replacing older ones; tie them to the run, if
         any."""
         ...
 
-    def sofa_results(self, run_id: str | None = None) -> list[SofaResult]:
+    def sofa_results(self, run_id: str | None = None) -> "list[SofaResult]":
         """The SoFa results of a run, or all, by the model's name; categories by name, groups and
         statements by id."""
         ...
@@ -414,12 +414,12 @@ class Store(Protocol):
         """The run's links, by kind, head and text."""
         ...
 
-    def save_stereotype_matches(self, run_id: str, matches: StereotypeMatches) -> None:
+    def save_stereotype_matches(self, run_id: str, matches: "StereotypeMatches") -> None:
         """Replace what the run was held against under this table's name, with its marks, in one
         transaction; tables and stereotypes that no run was held against any more are removed."""
         ...
 
-    def stereotype_matches(self, run_id: str) -> list[StereotypeMatches]:
+    def stereotype_matches(self, run_id: str) -> "list[StereotypeMatches]":
         """What the run was held against, by the table's name; what was heard and the marks by
         id."""
         ...
@@ -444,11 +444,11 @@ class Store(Protocol):
         """The attributions of the run's triples by its current metrics, by measure and triple."""
         ...
 
-    def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
+    def save_profiles(self, run_id: str, profiles: "Sequence[Profile]") -> None:
         """Replace the run's profiles with these. Write their generations first."""
         ...
 
-    def profiles(self, run_id: str) -> list[Profile]:
+    def profiles(self, run_id: str) -> "list[Profile]":
         """The run's profiles by path, each with the values that count: those rejected in review are
         left out."""
         ...
@@ -461,12 +461,12 @@ class Store(Protocol):
         next."""
         ...
 
-    def find_faults(self, progress: Progress | None = None) -> list[Fault]:
+    def find_faults(self, progress: Progress | None = None) -> "list[Fault]":
         """Everything wrong with the store: damage, ids that refer to nothing, ids that do not match
         their content, a changed backup. Reads the whole store."""
         ...
 
-    def compact(self, progress: Progress | None = None) -> CompactedSizes:
+    def compact(self, progress: Progress | None = None) -> "CompactedSizes":
         """Remove nodes that nothing refers to any more and return free space to the disk; returns
         the sizes before and after, in bytes. Raises UsageError for a server, which does so
         itself."""
@@ -588,6 +588,8 @@ class StoredRun:
     @property
     def state(self) -> RunState:
         """Its status; "abandoned" if it is said to be running, and nobody works on it."""
+        from kgbias.graph.leases import is_leased
+
         if self.status == "running" and not is_leased(self.store.lease(self.id)):
             return "abandoned"
         return self.status

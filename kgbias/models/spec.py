@@ -34,7 +34,6 @@ from kgbias.errors import MissingExtra, ModelError, UsageError, first_line, no_s
 from kgbias.io.plugins import PluginTable
 from kgbias.io.text import is_plain
 from kgbias.models.base import ModelInfo, Notify, Settings
-from kgbias.models.pretrained import load_pretrained
 
 _WEIGHT_SUFFIXES = (".safetensors", ".bin", ".gguf")
 _MAX_NAME_CHARACTERS = 60  # characters of a person's name for a model
@@ -393,6 +392,8 @@ def _hub_commit(name: str, revision: str | None) -> str:
         from huggingface_hub.errors import HFValidationError
     except ModuleNotFoundError as error:
         raise MissingExtra(error.name or "transformers", extra="local") from error
+    from kgbias.models.pretrained import load_pretrained
+
     try:
         with _quiet_hub():
             config = load_pretrained("AutoConfig", name, revision=revision)

@@ -27,7 +27,6 @@ from kgbias.io.wording import how
 from kgbias.parameters import Names, PathLike, SelectionOptions, as_names
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.study.context import Context, StudyPart
-from kgbias.study.languages import LanguageBeliefs, are_in_two_languages, compare_stored_languages
 from kgbias.study.records import PAIR_COLUMNS, corrected_columns
 from kgbias.study.run import Run
 
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from kgbias.compare.families import GroupTest
     from kgbias.compare.model_contrasts import ModelContrast, ModelRanking, ModelSamples
     from kgbias.compare.run_pairs import RunComparison
+    from kgbias.study.languages import LanguageBeliefs
 
 _CONTRAST_COLUMNS = (
     Column("measure"),
@@ -252,7 +252,7 @@ class StudyComparison(StudyPart):
         model: str | None = None,
         parallel: Texts | None = None,
         **selection: Unpack[SelectionOptions],
-    ) -> LanguageBeliefs:
+    ) -> "LanguageBeliefs":
         """Compare what one model believes of the same groups in two languages, from what
         `Run.evidence` stored of two crawls with packs of these languages
         (docs/how-to/prompts.md).
@@ -271,6 +271,8 @@ class StudyComparison(StudyPart):
         p_value (of the difference, corrected over all pairs); lifts and differences with their
         ends and n.
         """
+        from kgbias.study.languages import compare_stored_languages
+
         runs = [self._context.find(run) for run in (first, second)]
         with self.working():
             return compare_stored_languages(
@@ -300,6 +302,7 @@ class StudyComparison(StudyPart):
             selection: which statements count, as for `Run.counted_statements`.
         """
         from kgbias.report import write_multi_run, write_report, write_two_languages
+        from kgbias.study.languages import are_in_two_languages, compare_stored_languages
 
         path, stored_runs, criteria = (
             Path(path),

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from kgbias.graph.sofa import ProbeSet
 from kgbias.io.rows import Rows
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.parameters import ScorerOptions
@@ -66,6 +65,7 @@ class StudyModelTests(StudyPart):
             UsageError: an invalid spec, or an output that belongs to other settings.
             ModelError: a model cannot be loaded.
         """
+        from kgbias.graph.sofa import ProbeSet
         from kgbias.probe import probe_sets
         from kgbias.probe.result import save_sofa_result, set_probe_rows, sofa_result
 

@@ -12,7 +12,6 @@ from kgbias.io.progress import Progress
 from kgbias.io.text import printable, type_with_article
 from kgbias.models.base import Completer, ModelInfo, PromptForm, find_form
 from kgbias.models.budget import Prices, split_budget
-from kgbias.models.kinds import check_batch, check_completes
 from kgbias.models.spec import parse_spec
 from kgbias.parallel import Executor
 from kgbias.parameters import JudgeOptions, ModelOptions, ScorerOptions
@@ -134,6 +133,8 @@ def split_prices(options: Mapping[str, Any], model: str | Completer) -> SplitPri
     """The prices of asking the model with these options, and the call's own options. Raises
     UsageError for a batch if the model takes none, and for a model that cannot be asked
     (`check_completes`)."""
+    from kgbias.models.kinds import check_batch, check_completes
+
     if isinstance(model, str):
         check_completes(model)
     spec = spec_of(model, {})

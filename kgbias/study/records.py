@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from kgbias.graph.labels import Label
 from kgbias.graph.selection import (
     TRIPLE_COLUMNS,
     SelectedStatements,
@@ -452,11 +451,6 @@ def probe_rows(run: StoredRun, model: str | None) -> Rows[ProbeRow]:
                 )
             )
     return Rows(rows, ProbeRow)
-
-
-def label_rows(labels: Sequence[Label]) -> Rows[Label]:
-    """Labels as rows."""
-    return Rows(labels, Label)
 
 
 def _perplexity(log_likelihood: float, tokens: int) -> float:

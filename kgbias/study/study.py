@@ -19,7 +19,6 @@ from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.measures import MEASURES
 from kgbias.models.base import Completer
 from kgbias.models.budget import split_budget
-from kgbias.models.kinds import ModelKind, list_model_kinds
 from kgbias.models.spec import KINDS, is_on_server, parse_spec, with_display_name
 from kgbias.packs import crawl_packs
 from kgbias.parameters import Names, PathLike, check_options
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     from kgbias.crawl.crawler import AfterRound
     from kgbias.crawl.plans import Price
     from kgbias.models.in_memory import InMemory
+    from kgbias.models.kinds import ModelKind
     from kgbias.query import NamedQuery
     from kgbias.study.maintenance import StoreMaintenance
     from kgbias.study.pipeline import AuditPrice, AuditResult
@@ -95,9 +95,11 @@ def queries() -> Rows["NamedQuery"]:
     return Rows(map(load_query, query_names()), ("name", "help", parameters))
 
 
-def model_kinds() -> Rows[ModelKind]:
+def model_kinds() -> Rows["ModelKind"]:
     """The kinds of models and what each allows: writing text (`crawl`), answers in a schema, seeds,
     log-probabilities, probes, association tests, batches. Frame columns: those of `ModelKind`."""
+    from kgbias.models.kinds import ModelKind, list_model_kinds
+
     return Rows(list_model_kinds(), ModelKind)
 
 

@@ -67,7 +67,7 @@ def test_the_front_door_is_light(tmp_path: Path) -> None:
     code = (
         f"import sys, kgbias; s = kgbias.open({str(tmp_path / 'a.db')!r})\n"
         "own = [m.split('.') for m in sys.modules if m.split('.')[0] == 'kgbias']\n"
-        "print(len(own) <= 75, any(m[1:2] in (['methods'], ['backends']) for m in own))\n"
+        "print(len(own) <= 60, any(m[1:2] in (['methods'], ['backends']) for m in own))\n"
         "price = s.crawl('smollm2', category='gender', dry_run=True)\n"
         "print(price.requests, kgbias.queries()[0].name != '')\n"
         "print([m for m in ('torch', 'pandas', 'networkx', 'rich', 'jinja2') if m in sys.modules])"

@@ -14,12 +14,12 @@ corrected by them where they are read (`kgbias.measure.ppi_figures`).
 
 from typing import TYPE_CHECKING, Unpack
 
+from kgbias.io.rows import Rows
 from kgbias.parameters import Names, PathLike, SelectionOptions
 from kgbias.study.calls import public_call
 
 if TYPE_CHECKING:
     from kgbias.graph.labels import Label
-    from kgbias.io.rows import Rows
     from kgbias.measure.ppi_figures import ExpectedFigure
     from kgbias.methods.labels.labelling import Labelling
     from kgbias.methods.labels.rater_agreement import RaterAgreement
@@ -47,7 +47,7 @@ def begin(
 
 
 @public_call
-def read(run: "Run", path: PathLike, *, by: str | None = None) -> "Rows[Label]":
+def read(run: "Run", path: PathLike, *, by: str | None = None) -> Rows["Label"]:
     """Keep the labels of a sheet that `Labelling.write_sheet` wrote and a rater filled in, all
     or none; returns those that are in effect now.
 
@@ -61,14 +61,14 @@ def read(run: "Run", path: PathLike, *, by: str | None = None) -> "Rows[Label]":
     Raises:
         DataError: an invalid row; the message gives its line.
     """
+    from kgbias.graph.labels import Label
     from kgbias.methods.labels.labelling import read_label_sheet
-    from kgbias.study import records
 
-    return records.label_rows(read_label_sheet(run.stored, path, by))
+    return Rows(read_label_sheet(run.stored, path, by), Label)
 
 
 @public_call
-def in_effect(run: "Run", measure: str | None = None) -> "Rows[Label]":
+def in_effect(run: "Run", measure: str | None = None) -> Rows["Label"]:
     """The labels in effect of the run's statements, oldest first: of people, and of models by
     name. A label of "" is a skip.
 
@@ -79,12 +79,11 @@ def in_effect(run: "Run", measure: str | None = None) -> "Rows[Label]":
         run: the run.
         measure: only of this one.
     """
-    from kgbias.graph.labels import labels_in_effect
-    from kgbias.study import records
+    from kgbias.graph.labels import Label, labels_in_effect
 
     said = {id for id, *_ in run.stored.distinct_triples()}
     found = labels_in_effect(run.stored.store.labels(measure))
-    return records.label_rows([x for x in found if x.triple_id in said])
+    return Rows([x for x in found if x.triple_id in said], Label)
 
 
 @public_call
@@ -106,7 +105,6 @@ def plan(
     from kgbias.errors import UsageError
     from kgbias.graph.cross_mentions import exclude_cross_mentions
     from kgbias.graph.selection import Selection, select_statements
-    from kgbias.io.rows import Rows
     from kgbias.measure.figures import read_figures
     from kgbias.measure.ppi_figures import LabelValues, expect_figures
     from kgbias.measures import get_measure
@@ -142,7 +140,6 @@ def raters(run: "Run", *, measures: Names = ()) -> "Rows[RaterAgreement]":
     disputed (how many statements).
     """
     from kgbias.graph.labels import labels_in_effect
-    from kgbias.io.rows import Rows
     from kgbias.methods.labels.columns import RATER_COLUMNS
     from kgbias.methods.labels.rater_agreement import compare_raters
     from kgbias.parameters import as_names
