@@ -65,7 +65,7 @@ def test_a_room_can_be_taken_away(tmp_path: Path, room: str) -> None:
         called = run(tmp_path, *part.split("."))
         assert called.returncode == 2
         assert f"the folder kgbias/{room} is missing" in called.stderr and part in called.stderr
-    for scheme in own_points.get("kgbias.stores", []):
+    for scheme in own_points.get("kgbias.stores", {}):
         called = run(tmp_path, "runs", "--store", f"{scheme}://127.0.0.1:9")
         assert called.returncode == 2
         (line,) = called.stderr.splitlines()
