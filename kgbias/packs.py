@@ -19,7 +19,7 @@ reads the manifests of packs for profiles, stories and pairs. To add a pack, add
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from random import Random
 from typing import Any, Protocol
@@ -147,6 +147,21 @@ class Pack:
     words: LanguageWords = LanguageWords()
     names: Path | None = None
     hash: str = ""
+
+    @cached_property
+    def english_names(self) -> Mapping[str, str]:
+        """What the groups of a language are called in English, by their name as ids take it: the
+        first alias in its file of names."""
+        if self.names is None or self.language == "en":
+            return {}
+        english = {}
+        groups = read_toml(self.names).get("group")  # whoever asks for beliefs is told of faults
+        for group in groups if isinstance(groups, list) else ():
+            match group:
+                case {"name": str(name), "aliases": [str(first), *_]}:
+                    if normalise(name) != normalise(first):
+                        english[normalise(name)] = first
+        return english
 
     def template(self, name: str) -> PromptTemplate:
         """The template of that name. Raises UsageError if the pack has none."""

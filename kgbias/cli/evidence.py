@@ -34,7 +34,6 @@ from kgbias.evidence import (
 from kgbias.evidence.evidence_table import NOT_PROBED, ORDERS, count_sentences
 from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_plan import EvidencePrice, ProbeSettings
-from kgbias.graph.types import node_id
 from kgbias.io.columns import Column
 from kgbias.io.text import spoken_name
 from kgbias.parallel import LOCAL_EXECUTOR
@@ -282,8 +281,9 @@ def replicate(run_name: str | None, store_url: str, **options: Any) -> Output:
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         replication = run.beliefs.replicate(**drop_unset(**options))
+        ids = {group.name: group.id for group in run.stored.groups}
         sentences = {
-            (node_id("group", row.group), Statement(row.predicate, row.object).id): row.sentence
+            (ids[row.group], Statement(row.predicate, row.object).id): row.sentence
             for row in run.evidence()
         }
     return Output(

@@ -30,12 +30,12 @@ from kgbias.compare.paired_tests import (
     rank_probabilities,
 )
 from kgbias.compare.permutation import build_permutation_clusters
-from kgbias.compare.run_setup import check_group_names
+from kgbias.compare.run_setup import find_group_ids
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.draws import Draws
 from kgbias.graph.selection import SelectedStatements
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, ProbedEdge, ProbeRun, TripleView, node_id
+from kgbias.graph.types import Group, ProbedEdge, ProbeRun, TripleView
 from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values
@@ -286,9 +286,8 @@ def contrast_models(
         raise UsageError("`margin` must be above 0")
     if correction not in CORRECTIONS:
         raise UsageError(no_such("correction", correction, ("holm", "bh")))
-    group_ids = {node_id("group", name) for name in groups}
     names = {g.id: g.name for s in subjects for g in s.groups}
-    check_group_names(groups, (group for s in subjects for group in s.groups))
+    group_ids = find_group_ids(groups, (group for s in subjects for group in s.groups))
     keys = [
         key
         for key in dict.fromkeys(key for s in subjects for key in s.samples)

@@ -2,7 +2,7 @@
 they rank the groups alike."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -11,8 +11,8 @@ import numpy as np
 from kgbias.compare.families import compared_measures
 from kgbias.compare.run_setup import (
     check_comparable,
-    check_group_names,
     check_measure_names,
+    find_group_ids,
     list_setup_differences,
 )
 from kgbias.errors import UsageError
@@ -24,7 +24,7 @@ from kgbias.graph.selection import (
     select_statements,
 )
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Run, TripleView, node_id
+from kgbias.graph.types import Run, TripleView
 from kgbias.io.progress import Progress
 from kgbias.measures import measure_values
 from kgbias.stats.inference import Estimate, Sample, Values, bootstrap_pairs, kendall_tau
@@ -97,14 +97,14 @@ def compare_runs(
     if len({run.id for run in runs}) < len(runs):
         raise UsageError("name each run once")
     check_comparable(runs, measures)
-    check_group_names(groups, (group for run in runs for group in run.groups))
+    group_ids = find_group_ids(groups, (group for run in runs for group in run.groups))
     check_measure_names(measures, runs)
     sides = {
         run.id: _RunStatements.from_run(run, selection or Selection(), progress) for run in runs
     }
     return [
         replace(
-            _compare_pair(sides[first.id], sides[second.id], examples, groups, measures),
+            _compare_pair(sides[first.id], sides[second.id], examples, group_ids, measures),
             asked_apart=tuple(list_setup_differences([first, second])),
         )
         for first, second in combinations(runs, 2)
@@ -136,7 +136,7 @@ def _compare_pair(
     first_side: _RunStatements,
     second_side: _RunStatements,
     examples: int,
-    groups: Sequence[str],
+    wanted_groups: Collection[str],
     measures: Sequence[str],
 ) -> RunComparison:
     first_run, second_run, first, second = (
@@ -145,7 +145,6 @@ def _compare_pair(
         first_side.triples,
         second_side.triples,
     )
-    wanted_groups = {node_id("group", name) for name in groups}
     in_second = {group.id for group in second_run.groups}
     shared = [group for group in first_run.groups if group.id in in_second]
     if not shared:

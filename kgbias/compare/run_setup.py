@@ -10,7 +10,7 @@ from typing import Any
 from kgbias.compare.refusals import estimate_refusal_share, list_prompt_refusals
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import Group, Metric, node_id
+from kgbias.graph.types import Group, Metric
 from kgbias.io.text import spoken_name
 from kgbias.io.wording import how
 
@@ -113,12 +113,17 @@ def check_comparable(runs: Sequence[StoredRun], measures: Sequence[str] = ()) ->
                 )
 
 
-def check_group_names(wanted_names: Sequence[str], groups: Iterable[Group]) -> None:
-    """Raise UsageError for a name that none of the groups has."""
-    names_by_id = {group.id: group.name for group in groups}
+def find_group_ids(wanted_names: Sequence[str], groups: Iterable[Group]) -> set[str]:
+    """The ids of the groups of these names. Raises UsageError for a name that none of them has."""
+    known = {group.id: group for group in groups}
+    ids = set()
     for name in wanted_names:
-        if node_id("group", name) not in names_by_id:
-            raise UsageError(no_such("group", name, names_by_id.values(), " in these runs"))
+        found = {id for id, group in known.items() if group.goes_by(name)}
+        if not found:
+            names = (group.name for group in known.values())
+            raise UsageError(no_such("group", name, names, " in these runs"))
+        ids |= found
+    return ids
 
 
 def check_measure_names(wanted_names: Sequence[str], runs: Sequence[StoredRun]) -> None:

@@ -339,6 +339,9 @@ class CrawlConfig:
 
     def __post_init__(self) -> None:
         check_parameters(self)
+        if self.pack.english_names:  # then a group is one node in all languages
+            seeds = (replace(seed, english=self.pack.english_names) for seed in self.seeds)
+            object.__setattr__(self, "seeds", tuple(seeds))
         for name, count in self.strategy_prompts.items():
             if not 0 <= count <= MAX_PARAMETER_COUNT:
                 raise OutOfRange(name, count, f"between 0 and {MAX_PARAMETER_COUNT:,}")

@@ -823,7 +823,7 @@ def _read_generation(
         outcome, reason = reading.outcome, reading.reason
         predicate = plan.predicate or reading.predicate
         if outcome == "ok":
-            triple = Triple(plan.group.name, predicate, reading.object)
+            triple = Triple(plan.group.name, predicate, reading.object, plan.group.english)
         if (
             triple is not None
             and ECHO_FILTER in config.filters

@@ -322,7 +322,8 @@ def _estimate_prompt_tokens(config: CrawlConfig) -> dict[str, int]:
     for pool in (TriplePool(arm, seed) for arm in config.arms for seed in seeds):
         initial_plans = list(plan_initial_prompts(config, pool))
         pool.triples += [
-            Triple(p.group.name, p.predicate or "are", "good people") for p in initial_plans
+            Triple(p.group.name, p.predicate or "are", "good people", p.group.english)
+            for p in initial_plans
         ]
         for plan in (*initial_plans, *plan_expansion(config, pool, 1)):
             tokens_by_strategy[plan.strategy].append(estimate_tokens(render_prompt(config, plan)))

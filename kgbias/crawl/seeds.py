@@ -54,7 +54,8 @@ class SeedCategory:
     modifier ("Jewish"), and as the noun after one ("women"). `person` are words for one of a group
     ("a nurse"), which stories and pairs are about. `named_by_model` maps the groups that
     the model named to the number of lists that contain them; `list_answers` are the keys of the
-    lists in the answer log.
+    lists in the answer log. `english` has what groups of another language are called in English, by
+    their name as ids take it.
     """
 
     category: Category
@@ -66,10 +67,17 @@ class SeedCategory:
     person: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     named_by_model: Mapping[str, int] = field(default_factory=dict)
     list_answers: tuple[str, ...] = ()
+    english: Mapping[str, str] = field(default_factory=dict)
 
     def as_groups(self) -> tuple[Group, ...]:
         return tuple(
-            Group(name, self.category.name, self.variants.get(name, ())) for name in self.groups
+            Group(
+                name,
+                self.category.name,
+                self.variants.get(name, ()),
+                self.english.get(normalise(name), ""),
+            )
+            for name in self.groups
         )
 
     def with_groups(self, names: Sequence[str]) -> "SeedCategory":

@@ -26,7 +26,7 @@ from kgbias.explore.statements import RowIndex, StatementTable
 from kgbias.graph.selection import Selection
 from kgbias.graph.stereotypes import MARK_MEANINGS, BestMatch, best_matches
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import BeliefRun, BelievedEdge, Triple, node_id, statement_id
+from kgbias.graph.types import BeliefRun, BelievedEdge, Triple, statement_id
 from kgbias.io.progress import Progress
 from kgbias.io.text import shorten, storable
 from kgbias.probe.result import Statement
@@ -63,7 +63,7 @@ def add_verdicts(
         never_said += [
             entry
             for verdict in (NEVER_SAID, REFUSED_GROUP_BUT_BELIEVED)
-            for entry in _list_never_said(table, run.name, verdict, rows, threshold)
+            for entry in _list_never_said(table, run, verdict, rows, threshold)
         ]
         progress.advance()
     block.add_numbers("row.verdict", verdicts)
@@ -137,7 +137,7 @@ def _describe_nearest(mark: BestMatch) -> str:
 
 
 def _list_never_said(
-    table: StatementTable, run: str, verdict: str, rows: Sequence[Evidence], threshold: float
+    table: StatementTable, run: StoredRun, verdict: str, rows: Sequence[Evidence], threshold: float
 ) -> list[dict[str, Any]]:
     """For each group, the most telling statements never said about it."""
     rows_by_group: dict[str, list[Evidence]] = {}
@@ -147,11 +147,11 @@ def _list_never_said(
             rows_by_group.setdefault(row.group, []).append(row)
     never_said = []
     for name, group_rows in rows_by_group.items():
-        group = table.groups.find(node_id("group", name))
+        group = table.groups.find(run.find_group(name).id)
         for row in select_top_rows(group_rows, MAX_NEVER_SAID) if group >= 0 else ():
             never_said.append(
                 {
-                    "run": run,
+                    "run": run.name,
                     "group": group,
                     "predicate": storable(shorten(row.predicate, 200)),
                     "object": storable(shorten(row.object, 200)),

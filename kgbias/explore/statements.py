@@ -128,8 +128,10 @@ def read_statement_table(
     table = StatementTable(measures=column_measures({m: 1 for run in runs for m in run.metrics()}))
     table.labels.add("", "")
     run_columns: list[_SourceColumns] = []
+    # A group that runs call by names of several languages has that of its node.
+    in_languages = len({run.record.language for run in runs}) > 1
     for run in runs:
-        run_columns += _read_run(table, run, selection, progress)
+        run_columns += _read_run(table, run, selection, progress, in_languages=in_languages)
     for name in ("group", "predicate", "object", "topic", "label", "triple", "answers"):
         setattr(table, name, np.concatenate([getattr(p, name) for p in run_columns]))
     table.generation = np.concatenate([p.generation for p in run_columns])
@@ -144,11 +146,17 @@ def read_statement_table(
 
 
 def _read_run(
-    table: StatementTable, run: StoredRun, selection: Selection, progress: Progress
+    table: StatementTable,
+    run: StoredRun,
+    selection: Selection,
+    progress: Progress,
+    *,
+    in_languages: bool,
 ) -> Iterable[_SourceColumns]:
     progress.stage(f"statements of {run.name}", 4)
     for seed in run.groups:
-        if _add_node(table.groups, seed.id, seed.name) == len(table.categories):
+        name = seed.node_name if in_languages else seed.name
+        if _add_node(table.groups, seed.id, name) == len(table.categories):
             table.categories.append(seed.category)
     ids, nodes = bytearray(), array("i")
     for statement_row in run.iter_statement_rows():
@@ -390,6 +398,7 @@ def describe_source(
         "revision": run.model.revision,
         "settings": dict(run.record.settings),
         "kind": run.record.kind,
+        "language": run.record.language,
         "created": run.record.created,
         "threshold": source.min_acceptability,
         "start": source.start,

@@ -217,5 +217,6 @@ class ExportContent:
         """The triples as a networkx graph, its edges with what methods have about it."""
         graph = to_networkx(self.triples, self.category_by_group)
         for _, _, key, data in graph.edges(keys=True, data=True):
+            data["language"] = self.run.record.language
             data |= self.added.cells.get(key.partition(" ")[0], {})
         return graph

@@ -87,12 +87,17 @@ def _run_statements(run: Run) -> str:
         "MERGE (r)-[:OF]->(m);\n"
     ]
     for group, (_, uid, values) in zip(run.groups, seed_edges(run)[3], strict=True):
+        own_values = {
+            name: value
+            for name, value in values.items()
+            if name != "position" and value is not None
+        }
         lines.append(
             f"MATCH (r:Run {{uid: {cypher_literal(run.id)}}}) "
             f"MERGE (g:SocialGroup {{uid: {cypher_literal(uid)}}}) "
-            f"ON CREATE SET g.name = {cypher_literal(group.name)} "
+            f"ON CREATE SET g.name = {cypher_literal(group.node_name)} "
             f"MERGE (r)-[s:SEEDED {{position: {values['position']}}}]->(g) "
-            f"SET s.category = {cypher_literal(values['category'])};\n"
+            f"SET {_set_properties('s', own_values)};\n"
         )
     return "".join(lines)
 
@@ -141,7 +146,7 @@ def _merge_statement(run: Run, tone: str) -> str:
         + " ".join(
             f"MERGE (g)-[{variable}:{kind} {{run: {cypher_literal(run.name)}, triple: row.uid, "
             f"arm: row.arm}}]->(o) SET {variable}.predicate = row.predicate, "
-            f"{variable}.count = row.count, "
+            f"{variable}.count = row.count, {variable}.language = {cypher_literal(run.language)}, "
             f"{', '.join(f'{variable}.{m} = row.{m}' for m in DERIVED_MEASURES)}"
             for variable, kind in (("s", "STEREOTYPE"), ("e", tone))
             if kind

@@ -118,7 +118,7 @@ class ExportPasses:
         }
         # Only the predicates and objects about which something was found.
         self.texts: dict[str, dict[str, str]] = {
-            "group": {g.id: g.name for g in run.groups},
+            "group": {g.id: g.node_name for g in run.groups},
             "predicate": {},
             "object": {},
             "topic": {t.id: t.name for m in self.topic_models for t in m.topics},
@@ -252,7 +252,7 @@ class ExportPasses:
         ]
 
     def _stereotype_edges(self, item: StatementItem) -> Sequence[EdgeRow]:
-        return (stereotype_edge(self.run.name, item.triple, item.object_id),)
+        return (stereotype_edge(self.run.record, item.triple, item.object_id),)
 
     def _tone_edges(self, tone: str, item: StatementItem) -> Sequence[EdgeRow]:
         score = item.triple.scores.get("regard")

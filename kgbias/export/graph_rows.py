@@ -39,7 +39,7 @@ class GraphRows(ExportPasses):
         run = self.run
         yield "Category", self._category_nodes()
         group_values = {
-            g.id: to_properties(g) | {"variants": sorted(g.variants)} for g in run.groups
+            g.id: to_properties(g) | {"variants": sorted(g.node_variants)} for g in run.groups
         }
         yield (
             "SocialGroup",

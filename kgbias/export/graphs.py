@@ -102,7 +102,9 @@ def _turtle_lines(content: ExportContent) -> Iterator[str]:
             f"triple:{triple.id} a rdf:Statement ; rdf:subject {subject} ; rdf:predicate "
             f"{predicate} ; "
             f"rdf:object {object} ; kg:saidBy {turtle(content.run.model.title)} ; "
-            f"kg:run {turtle(content.run.name)} ; {_count_turtle(triple, content.has_several_arms)}"
+            f"kg:run {turtle(content.run.name)} ; "
+            f"kg:language {turtle(content.run.record.language)} ; "
+            f"{_count_turtle(triple, content.has_several_arms)}"
         )
         for measure in content.measures:
             if score := triple.scores.get(measure.name):

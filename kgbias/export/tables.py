@@ -11,7 +11,17 @@ from kgbias.export.content import ExportContent
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.io.text import escape_formula
 
-_TRIPLE_COLUMNS = ("id", "category", "group", "predicate", "object", "sentence", "count", "arm")
+_TRIPLE_COLUMNS = (
+    "id",
+    "category",
+    "group",
+    "predicate",
+    "object",
+    "sentence",
+    "count",
+    "arm",
+    "language",
+)
 _OPTIONAL_COLUMNS = {
     "strategy": "the crawl's strategy that first elicited it",
     "iteration": "the round in which it was first said, from 0",
@@ -62,6 +72,7 @@ def iter_rows(content: ExportContent) -> Iterator[dict[str, Any]]:
             "sentence": triple.sentence,
             "count": triple.count,
             "arm": triple.arm,
+            "language": content.run.record.language,
         }
         for measure in content.measures:
             score = triple.scores.get(measure.name)
@@ -110,6 +121,7 @@ def write_csv_pair(content: ExportContent, path: Path) -> list[Path]:
             "predicate",
             "count",
             "arm",
+            "language",
             *(m.name for m in content.measures),
             *content.added.columns,
         ),

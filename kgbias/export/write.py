@@ -40,7 +40,7 @@ from kgbias.graph.selection import (
     select_statements,
 )
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import TripleView, node_id
+from kgbias.graph.types import TripleView
 from kgbias.io import files
 from kgbias.io.files import is_special, replace_file, replace_folder, write_json
 from kgbias.io.plugins import PluginTable
@@ -134,7 +134,7 @@ def write_export(
         need_one_arm(run, statements)
         picture_pair = _build_pair(run, filters, statements) if export_format.beside else None
         if picture_pair is None:
-            filters = _limit_for_picture(filters, statements.triples)
+            filters = _limit_for_picture(run, filters, statements.triples)
         else:
             triples = picture_pair.triples
     if filters != Filters() and picture_pair is None:
@@ -174,12 +174,12 @@ def _write_to_path(export_format: Format, content: ExportContent, name: str, out
             export_format.write(content, partial)
 
 
-def _limit_for_picture(filters: Filters, triples: Sequence[TripleView]) -> Filters:
+def _limit_for_picture(run: StoredRun, filters: Filters, triples: Sequence[TripleView]) -> Filters:
     """The filters of a picture: unless they set a number, as many statements of each group as one
     picture has room for."""
     if filters.limit is not None or filters.per_group is not None:
         return filters
-    named_groups = {node_id("group", name) for name in filters.groups}
+    named_groups = {run.find_group(name).id for name in filters.groups}
     groups = named_groups or {t.group_id for t in triples}
     return replace(filters, per_group=max(1, MAX_EDGES // max(1, len(groups))))
 
@@ -194,7 +194,7 @@ def _build_pair(
     groups = [(g.id, g.name) for g in run.groups if g.id in group_ids]
     if len(groups) != 2:
         return None
-    named_groups = [node_id("group", name) for name in filters.groups]
+    named_groups = [run.find_group(name).id for name in filters.groups]
     groups.sort(
         key=lambda g: named_groups.index(g[0]) if g[0] in named_groups else len(named_groups)
     )

@@ -56,7 +56,7 @@ class Decision:
     @property
     def subject(self) -> Annotated[str | None, "the group"]:
         subject_statement = self.read or self.statement
-        return subject_statement.group if subject_statement else None
+        return subject_statement.subject if subject_statement else None
 
     @property
     def predicate(self) -> Annotated[str | None, "of the statement that was restored"]:

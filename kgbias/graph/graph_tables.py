@@ -142,24 +142,29 @@ def score_values(score: Score) -> dict[str, Any]:
 def seed_edges(run: Run) -> EdgeTable:
     """The edges from a run to its seeds, in their order."""
     rows = [
-        (run.id, group.id, {"position": n, "category": group.category})
+        (
+            run.id,
+            group.id,
+            {"position": n, "category": group.category, "names": list(group.own_names) or None},
+        )
         for n, group in enumerate(run.groups)
     ]
     return "SEEDED", "Run", "SocialGroup", rows
 
 
-def stereotype_edge(run: str, triple: TripleView, object_id: str) -> EdgeRow:
+def stereotype_edge(run: Run, triple: TripleView, object_id: str) -> EdgeRow:
     """The edge that a triple is, in the graph that people look at."""
     measured = {
         m: triple.scores[m].value if m in triple.scores else None for m in shape.DERIVED_MEASURES
     }
     values = {
-        "run": run,
+        "run": run.name,
         "predicate": triple.predicate,
         "count": triple.count,
         **measured,
         "triple": triple.id,
         "arm": triple.arm,
+        "language": run.language,
     }
     return triple.group_id, object_id, values
 

@@ -1,7 +1,7 @@
 """Copying runs from one store to another. Every write can be repeated: an interrupted copy is
 finished by starting it again, and copying what the target already has changes nothing."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
 from typing import TypeVar
@@ -37,7 +37,8 @@ def push_run(run: StoredRun, target: Store, progress: Progress | None = None) ->
     triples = run.triples()
     progress.stage("triples", len(triples))
     # Nodes first: they then show the same surface form in both stores.
-    target.keep_triples(_shown_triples(triples, progress))
+    english = {group.id: group.english for group in run.groups}
+    target.keep_triples(_shown_triples(triples, english, progress))
 
     decisions = source.decisions(run.id)  # what was rejected may have been shown
     target.keep_triples([d.read for d in decisions if d.read])
@@ -106,10 +107,14 @@ def push_run(run: StoredRun, target: Store, progress: Progress | None = None) ->
     return written_count
 
 
-def _shown_triples(triples: Iterable[TripleView], progress: Progress) -> Iterator[Triple]:
-    """The triples in the words that their nodes show."""
+def _shown_triples(
+    triples: Iterable[TripleView], english: Mapping[str, str], progress: Progress
+) -> Iterator[Triple]:
+    """The triples in the words that their nodes show; `english` has the names of groups, by id."""
     for chunk in iter_chunks(triples):
-        yield from (Triple(t.group, t.predicate, t.object) for t in chunk)
+        yield from (
+            Triple(t.group, t.predicate, t.object, english.get(t.group_id, "")) for t in chunk
+        )
         progress.advance(len(chunk))
 
 

@@ -299,7 +299,9 @@ _STEREOTYPE = (
         toxicity="by the run's current metric, 0 to 1",
         acceptability="by the run's current metric, 0 to 1; higher makes more sense",
     ),
-    *_text_properties(triple="uid of the triple", arm="the arm that said it"),
+    *_text_properties(
+        triple="uid of the triple", arm="the arm that said it", language="of the run"
+    ),
 )
 
 
@@ -353,6 +355,11 @@ _NAMED_EDGES: tuple[Edge, ...] = (
         (
             *_integer_properties(position="from 0"),
             *_text_properties(category="of the group in this run"),
+            Property(
+                "names",
+                "texts",
+                "what the run calls the group, if it is in another language than the node's name",
+            ),
         ),
         ("position",),
     ),

@@ -15,9 +15,9 @@ million.
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.record import Record
@@ -550,18 +550,56 @@ _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 
+_Groups = Mapping[str, Group]
+
+
 def _run_method(
     method: Callable[Concatenate[Any, str, _P], _R],
+    rename: Callable[[Any, _Groups], Any] | None = None,
 ) -> Callable[Concatenate["StoredRun", _P], _R]:
-    """A store's method that takes a run's id, as a method of the run."""
+    """A store's method that takes a run's id, as a method of the run. `rename` gives a row the
+    name that the run has for its group, if the group's node has another."""
     name = method.__name__
 
     def run_method(run: "StoredRun", /, *args: _P.args, **kwargs: _P.kwargs) -> _R:
-        result: _R = getattr(run.store, name)(run.id, *args, **kwargs)
-        return result
+        result: Any = getattr(run.store, name)(run.id, *args, **kwargs)
+        groups = {group.id: group for group in run.groups if group.english} if rename else {}
+        if groups and rename:
+            renamed = (rename(row, groups) for row in result)
+            result = list(renamed) if isinstance(result, list) else renamed
+        return cast(_R, result)
 
     run_method.__name__, run_method.__doc__ = name, method.__doc__
     return run_method
+
+
+def _rename_generation(generation: Generation, groups: _Groups) -> Generation:
+    triple = generation.triple
+    if triple is None or (group := groups.get(triple.group_id)) is None:
+        return generation
+    said = Triple(group.name, triple.predicate, triple.object, group.english)
+    return replace(generation, triple=said)
+
+
+def _rename_view(view: TripleView, groups: _Groups) -> TripleView:
+    group = groups.get(view.group_id)
+    return replace(view, group=group.name) if group else view
+
+
+def _rename_statement(row: "StatementRow", groups: _Groups) -> "StatementRow":
+    group = groups.get(row.group_id)
+    return row._replace(group=group.name) if group else row
+
+
+def _rename_texts(row: tuple[str, str, str, str], groups: _Groups) -> tuple[str, str, str, str]:
+    id, node_name, predicate, object = row
+    group = groups.get(node_id("group", node_name))
+    return id, group.name if group else node_name, predicate, object
+
+
+def _rename_centrality(node: NodeCentrality, groups: _Groups) -> NodeCentrality:
+    group = groups.get(node.node_id) if node.kind == "group" else None
+    return replace(node, label=group.name) if group else node
 
 
 @dataclass(frozen=True, slots=True)
@@ -621,9 +659,8 @@ class StoredRun:
     def find_group(self, name: str) -> Group:
         """The group with that name or variant, in any case. Raises UsageError, listing the run's
         groups."""
-        wanted_id = node_id("group", name)
         for group in self.groups:
-            if wanted_id in (group.id, *(node_id("group", other) for other in group.variants)):
+            if group.goes_by(name):
                 return group
         group_names = (group.name for group in self.groups)
         raise UsageError(no_such("group", name, group_names, f" in run {self.name!r}"))
@@ -631,17 +668,17 @@ class StoredRun:
     # What was said
 
     summary = _run_method(Store.summary)
-    generations = _run_method(Store.generations)
-    triples = _run_method(Store.triples)
+    generations = _run_method(Store.generations, _rename_generation)
+    triples = _run_method(Store.triples, _rename_view)
     arms = _run_method(Store.arms)
-    triples_of_arm = _run_method(Store.triples_of_arm)
-    distinct_triples = _run_method(Store.distinct_triples)
+    triples_of_arm = _run_method(Store.triples_of_arm, _rename_view)
+    distinct_triples = _run_method(Store.distinct_triples, _rename_texts)
     iter_example_rows = _run_method(Store.iter_example_rows)
     iter_draw_rows = _run_method(Store.iter_draw_rows)
-    iter_statement_rows = _run_method(Store.iter_statement_rows)
+    iter_statement_rows = _run_method(Store.iter_statement_rows, _rename_statement)
     iter_yield_rows = _run_method(Store.iter_yield_rows)
     iter_score_rows = _run_method(Store.iter_score_rows)
-    generations_of_triple = _run_method(Store.generations_of_triple)
+    generations_of_triple = _run_method(Store.generations_of_triple, _rename_generation)
     has_statements = _run_method(Store.has_statements)
     add_decisions = _run_method(Store.add_decisions)
     decisions = _run_method(Store.decisions)
@@ -680,7 +717,7 @@ class StoredRun:
     save_near_duplicates = _run_method(Store.save_near_duplicates)
     stereotype_matches = _run_method(Store.stereotype_matches)
     save_stereotype_matches = _run_method(Store.save_stereotype_matches)
-    centralities = _run_method(Store.centralities)
+    centralities = _run_method(Store.centralities, _rename_centrality)
     save_centralities = _run_method(Store.save_centralities)
     vectors = _run_method(Store.vectors)
 

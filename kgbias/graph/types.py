@@ -13,7 +13,7 @@ A request that got no answer at all is recorded, but not kept in the log.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache
@@ -368,28 +368,67 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A group of people, as named in a seed."""
+    """A group of people, as named in a seed.
 
-    name: Annotated[str, "its name"]
+    It has one node in all languages: `english` is what it is called in English, if `name` is in
+    another language and that is known.
+    """
+
+    name: str
     category: str
-    variants: Annotated[tuple[str, ...], "its other names"] = ()
+    variants: tuple[str, ...] = ()
+    english: str = ""
 
     @property
     def id(self) -> str:
-        return node_id("group", self.name)
+        return node_id("group", self.node_name)
+
+    @property
+    def node_name(self) -> Annotated[str, "its name; in English, if known", StoredAs("name")]:
+        return self.english or self.name
+
+    @property
+    def node_variants(self) -> Annotated[tuple[str, ...], "its other names", StoredAs("variants")]:
+        return () if self.english else self.variants
+
+    @property
+    def own_names(self) -> tuple[str, ...]:
+        """What a run calls it whose language is another than the node's, its name first; else
+        none."""
+        return (self.name, *sorted(self.variants)) if self.english else ()
+
+    def goes_by(self, name: str) -> bool:
+        """Whether it is called that, in any case."""
+        own_ids = (node_id("group", each) for each in (self.name, *self.variants))
+        return node_id("group", name) in (self.id, *own_ids)
+
+    @classmethod
+    def from_node(
+        cls, name: str, category: str, variants: Iterable[str], own_names: Sequence[str]
+    ) -> "Group":
+        """The group of a node, as a run calls it that has these `own_names`."""
+        if own_names:
+            return cls(own_names[0], category, tuple(own_names[1:]), name)
+        return cls(name, category, tuple(sorted(variants)))
 
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """A statement about a group, in the words it was said in."""
+    """A statement about a group, in the words it was said in; `english` is as that of `Group`."""
 
     group: str
     predicate: str
     object: str
+    english: str = ""
+
+    @property
+    def subject(self) -> str:
+        """The name of the group's node."""
+        return self.english or self.group
 
     @property
     def group_id(self) -> str:
-        return node_id("group", self.group)
+        return node_id("group", self.subject)
 
     @property
     def predicate_id(self) -> str:
@@ -484,6 +523,10 @@ class Run:
         return content_id(
             "run", self.kind, self.model.configured_id(self.settings), canonical_json(self.config)
         )
+
+    @property
+    def language(self) -> Annotated[str, "of its prompts; en if it does not say"]:
+        return str((self.config.get("pack") or {}).get("language") or "en")
 
 
 def what_makes(kind: str) -> str:

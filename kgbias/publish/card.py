@@ -33,6 +33,7 @@ _COLUMNS = {
     "sentence": "the statement as a sentence, as scorers read it",
     "count": "how often it was said in this arm",
     "arm": "the augmentation of the prompts that it answers; `none` for none",
+    "language": "of the run's prompts and answers",
 }
 USES = (
     "To study what this language model says about groups of people, to compare models and methods, "

@@ -105,7 +105,7 @@ class Recipe:
 
 
 def _triple_words(triple: Triple) -> list[str]:
-    return [triple.group, triple.predicate, triple.object]
+    return [triple.subject, triple.predicate, triple.object]
 
 
 def read_recipe(folder: Path) -> Recipe:

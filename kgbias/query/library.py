@@ -214,12 +214,16 @@ def _find_similar(run: StoredRun, text: str) -> str:
 def _find_group(name: str, store: Store, run: StoredRun | None) -> str:
     """The name that the graph shows for a group of the run, or of the store without one."""
     if run is not None:
-        return run.find_group(name).name
+        return run.find_group(name).node_name
     uid = node_id("group", name)
     text = "MATCH (g:SocialGroup) RETURN g.name AS name, g.variants AS variants ORDER BY name"
     rows = store.query(text, names={"SocialGroup"}).rows
     for shown_name, variants in rows:
         if uid in {node_id("group", each) for each in (shown_name, *(variants or ()))}:
+            return str(shown_name)
+    called = "MATCH ()-[s:SEEDED]->(g:SocialGroup) WHERE s.names IS NOT NULL RETURN g.name, s.names"
+    for shown_name, names in store.query(called, names={"SEEDED", "SocialGroup", "Run"}).rows:
+        if uid in {node_id("group", each) for each in names}:
             return str(shown_name)
     raise UsageError(no_such("group", name, (row[0] for row in rows), " in the store"))
 

@@ -41,6 +41,7 @@ from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, Evidence
 from kgbias.io import pages
 from kgbias.io.text import format_number, format_p_value, spoken_name
+from kgbias.language.words import join_words
 from kgbias.measures import get_measure
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
@@ -80,7 +81,7 @@ class FrequentStatements(NamedTuple):
     group: str
     statements: int
     times: int
-    quotes: Sequence[str]
+    quotes: Mapping[str, int]
 
 
 def build_screen(data: RunData, explorer: str = "") -> FirstScreen:
@@ -154,10 +155,9 @@ def _frequent_statements(data: RunData) -> Sequence[FrequentStatements]:
     for group in data.run.groups:
         said = Counter[str]()  # by what it reads, since one sentence may be several triples
         for triple in arm.by_group.get(group.id, ()):
-            said[f"{triple.predicate} {triple.object}"] += triple.count
+            said[join_words(triple.predicate, triple.object)] += triple.count
         most_said = sorted(said.items(), key=lambda item: (-item[1], item[0]))
-        quotes = [f"“{text}” {count}×" for text, count in most_said[:MAX_FINDINGS_OF_A_KIND]]
-        if quotes:
+        if quotes := dict(most_said[:MAX_FINDINGS_OF_A_KIND]):
             frequent.append(FrequentStatements(group.name, said.total(), most_said[0][1], quotes))
     return frequent
 

@@ -284,6 +284,7 @@ class Review:
         """Write decisions, all or none."""
         answers = self._load_answers(answer_id for _, answer_id, *_ in decision_rows)
         effective = latest_decisions(self._run.decisions())
+        english = {group.name: group.english for group in self._run.groups}
         decisions: dict[str, Decision] = {}
         for location, answer_id, verdict, *words in decision_rows:
             error = DataError if location else UsageError
@@ -299,7 +300,7 @@ class Review:
                 predicate, object = (" ".join(part.split()) for part in words)
                 if not (normalise(predicate) and normalise(object)):
                     raise error(f"{location}a statement to restore needs a predicate and an object")
-                statement = Triple(group, predicate, object)
+                statement = Triple(group, predicate, object, english.get(group, ""))
             decision = Decision(
                 answer_id,
                 verdict,

@@ -512,6 +512,14 @@ ANSWERS: list[tuple[str, dict[str, object], list[tuple[object, ...]]]] = [
         ],
     ),
     (
+        "believed_by_language",
+        {"group": "orcs"},
+        [
+            ("Orcs", "en", "Orcs", "love songs", 4.5, 4.0, 5.0, "middle", "test"),
+            ("Orcs", "en", "Orcs", "are cruel", 1.5, 1.0, 2.0, "middle", "test"),
+        ],
+    ),
+    (
         "believed",
         {"group": "ELVES", "verdict": "bound to a word"},
         [("Elves", "hate", "smoke", 3.5, 3.0, 4.0, 8, "bound to a word", 1, "test")],

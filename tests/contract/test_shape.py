@@ -87,7 +87,14 @@ RUN = Run(
     version="1",
     settings=(("dtype", "float32"),),
 )
-LATER = Run("later", MODEL, {"seed": 1}, (ELVES,), created="2026-11-22T00:00:00+00:00", version="1")
+LATER = Run(
+    "later",
+    MODEL,
+    {"seed": 1, "pack": {"language": "de"}},
+    (Group("Elben", "peoples", ("Elfen",), ELVES.name),),  # the same node, by names in German
+    created="2026-11-22T00:00:00+00:00",
+    version="1",
+)
 SONGS, SONG, SMOKE = (
     Triple("Elves", "love", "songs"),
     Triple("Orcs", "adore", "song"),

@@ -153,7 +153,7 @@ def test_nothing_is_shown_of_nothing(store: SQLiteStore, texts: Texts) -> None:
         "Ayes",
         25,
         1,
-        ["“are negative 17” 1×", "“are negative 18” 1×", "“are negative 19” 1×"],
+        {"are negative 17": 1, "are negative 18": 1, "are negative 19": 1},
     )
     content, tone = found.not_shown
     texts.check(content)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 import kgbias
+from kgbias.crawl.configure import configure
 from kgbias.crawl.parse import read_answer, reader_label
 from kgbias.crawl.readers.base import AnswerReading
 from kgbias.crawl.readers.declared import DeclaredReader
@@ -24,7 +25,7 @@ from kgbias.evidence.names import (
     unique_roots,
 )
 from kgbias.evidence.probe_plan import default_carriers
-from kgbias.graph.types import verbalise
+from kgbias.graph.types import node_id, verbalise
 from kgbias.ids import normalise
 from kgbias.io.columns import Column
 from kgbias.io.text import LATEX_SCRIPT, display_width
@@ -115,20 +116,37 @@ def test_refusals_and_other_languages_are_told(name: str) -> None:
     ("name", "answer", "predicate", "object"),
     [
         ("spanish", " no son muy puntuales. Pero", "no son muy", "puntuales"),
+        ("spanish", ' dicen "el amor no se vende".', "dicen", '"el amor no se vende"'),
+        ("spanish", " se han ganado el corazón.", "se han ganado", "el corazón"),
         ("french", " n'aiment pas les épinards.", "n'aiment pas", "les épinards"),
         ("italian", " si considerano i migliori.", "si considerano", "i migliori"),
         ("portuguese", " gostam de festas.", "gostam de", "festas"),
         ("dutch", " klagen vaak over het weer.", "klagen vaak over", "het weer"),
         ("polish", " boją się ciemności.", "boją się", "ciemności"),
         ("arabic", " لا يحبون المطر.", "لا يحبون", "المطر"),
+        ("arabic", " غالبا ما ينامون في الفطور.", "غالبا ما ينامون في", "الفطور"),
         ("hindi", " अक्सर देर से आते हैं।", "अक्सर", "देर से आते हैं"),
+        ("hindi", " हमेशा से ही ठंड को देखते हैं।", "हमेशा से ही", "ठंड को देखते हैं"),
+        ("hindi", " अपने-अपने घरों में रहते हैं।", "अपने-अपने घरों में", "रहते हैं"),
         ("mandarin", "总是很忙。", "总是很", "忙"),
+        ("mandarin", "需要阳光，\n", "需要", "阳光"),
         ("mandarin", "不喜欢下雨天。他们", "不喜欢", "下雨天"),
     ],
 )
 def test_where_a_predicate_ends(name: str, answer: str, predicate: str, object: str) -> None:
     found = read(load_pack(name), answer)
     assert (found.predicate, found.object) == (predicate, object), found.reason
+
+
+def test_what_goes_on_with_the_name_of_a_group_is_of_another() -> None:
+    """As Gemma 3 270M did after the Arabic word for Russians: an ending, and then a verb."""
+    found = read(load_pack("arabic"), "يون لا يتفقدون أبناءهم.", subject="الروس")
+    assert (found.outcome, found.reason) == ("unparsable", "about others")
+
+
+@pytest.mark.parametrize(("name", "answer"), [("mandarin", "吃什么？"), ("arabic", " الشاي؟")])
+def test_a_question_in_another_script_is_told(name: str, answer: str) -> None:
+    assert read(load_pack(name), answer, "喜欢").reason == "a question"
 
 
 def test_a_mark_on_the_last_letter_of_the_prompt_is_no_part_of_the_object() -> None:
@@ -280,6 +298,7 @@ def test_an_eleventh_language_needs_no_code(eleventh: Path) -> None:
         assert default_carriers(stored)[2] == "Jag tror att"
         declared = declared_indicators(stored)
         germans = next(group for group in stored.groups if group.name == "Tyskar")
+        assert germans.id == node_id("group", "German people")
         names = group_names(germans, declared)
         assert [n.text for n in names] == [
             "tyskar",
@@ -325,17 +344,20 @@ def test_a_reader_without_spaces_needs_verbs() -> None:
         DeclaredReader.from_table({"spaces": "no"}, "x")
 
 
-def test_groups_are_linked_to_english(eleventh: Path) -> None:
-    """Each group that has names is also called by its English name."""
-    english = {
-        normalise(group.name)
-        for category in ("gender", "nationality", "religion")
-        for group in known_seeds("m")[category].as_groups()
-    }
+def test_a_group_is_the_same_in_all_languages(eleventh: Path) -> None:
+    """It has the id of its English name, and goes by either; the configuration of a run, and so
+    its id, does not say so."""
+    categories = ["gender", "nationality", "religion", "ethnicity"]
+    english = {group.id: group.name for group in configure("m", category=categories).groups}
     for name in LANGUAGES:
-        declared = read_indicators(load_pack(name).names)
-        aliases = {normalise(alias) for group in declared.groups for alias in group.aliases}
-        assert english <= aliases, (name, json.dumps(sorted(english - aliases)))
+        config = configure("m", category=categories, prompts=name)
+        assert {group.id for group in config.groups} == english.keys(), name
+        assert all(g.goes_by(english[g.id]) and g.goes_by(g.name.upper()) for g in config.groups)
+        assert "German people" not in json.dumps(config.as_dict())
+    (women, *_) = configure("m", group=["Frauen"], prompts="german").groups
+    assert (women.node_name, women.own_names) == ("Women", ("Frauen",))
+    (people, *_) = configure("m", group=["Leute"], prompts="german").groups
+    assert (people.node_name, people.own_names) == ("Leute", ())
 
 
 def test_a_model_that_does_not_write_the_language_is_told(

@@ -96,6 +96,7 @@ def test_the_files_of_a_published_run(published: Path) -> None:
         "sentence",
         "count",
         "arm",
+        "language",
         "regard",
         "regard_label",
         "toxicity",

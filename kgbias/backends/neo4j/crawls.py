@@ -65,8 +65,9 @@ UNWIND $rows AS row
 MATCH (g:SocialGroup {{uid: row.group_uid}}), (p:Predicate {{uid: row.predicate_uid}}),
       (o:Object {{uid: row.object_uid}})
 MERGE (t:Triple {{uid: row.uid}})
-ON CREATE SET t.group_uid = row.group_uid, t.text = g.name + ' ' + p.text + ' ' + o.text,
-    t.name = g.name + ' ' + p.text + ' ' + o.text
+ON CREATE SET t.group_uid = row.group_uid,
+    t.text = coalesce(row.said, g.name) + ' ' + p.text + ' ' + o.text,
+    t.name = coalesce(row.said, g.name) + ' ' + p.text + ' ' + o.text
 {shape.write_triple_edges("MERGE")}"""
 
 _STATES = """
@@ -102,8 +103,9 @@ def merge_triples(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
                 "predicate_uid": predicate,
                 "object_uid": object,
                 "statement_uid": statement,
+                "said": said,
             }
-            for uid, group, predicate, object, statement in rows
+            for uid, group, predicate, object, statement, said in rows
         ]
     }
     return [*statements, (_TRIPLES, parameters), (_STATES, parameters)]

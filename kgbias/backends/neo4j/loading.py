@@ -49,7 +49,7 @@ UNWIND $rows AS object
 {found}
 UNWIND object[2] AS row
 WITH row, o, groups[row[1]] AS g, predicates[row[2]] AS p
-WITH row, g, p, o, g.name + ' ' + p.text + ' ' + o.text AS text
+WITH row, g, p, o, coalesce(row[3], g.name) + ' ' + p.text + ' ' + o.text AS text
 CREATE (t:Triple {{uid: row[0], group_uid: g.uid, text: text, name: text}})
 {edges}"""
 _NEW_OBJECTS = _OBJECTS.format(
@@ -84,8 +84,9 @@ CREATE (n)-[:IN]->(run)
 CREATE (n)-[:YIELDED {{count: shared[{_SHARED_PROPERTIES.index("count")}], predicate: row[6],
                        object: row[7]}}]->(t)"""
 
-TripleRow = tuple[str, str, str, str, str]
-"""The ids of a triple, its group, predicate, object and statement."""
+TripleRow = tuple[str, str, str, str, str, str | None]
+"""The ids of a triple, its group, predicate, object and statement; and the group's name in it, if
+that is another than the node's."""
 TripleRows = tuple[dict[str, dict[str, str]], list[TripleRow]]
 """The texts of nodes, by label and id, and triples."""
 
@@ -98,15 +99,16 @@ def triple_rows(triples: Sequence[Triple]) -> TripleRows:
     for triple in triples:
         ids = (triple.group_id, triple.predicate_id, triple.object_id)
         for nodes, uid, text in zip(
-            texts.values(), ids, (triple.group, triple.predicate, triple.object), strict=True
+            texts.values(), ids, (triple.subject, triple.predicate, triple.object), strict=True
         ):
             if uid not in nodes:
                 nodes[uid] = storable(text)
         uid = triple_id(*ids)
         if uid not in rows:
-            rows[uid] = (uid, *ids, statement_id(ids[1], ids[2]))
+            said = storable(triple.group) if triple.english else None
+            rows[uid] = (uid, *ids, statement_id(ids[1], ids[2]), said)
     ordered = {label: dict(sorted(nodes.items())) for label, nodes in texts.items()}
-    return ordered, sorted(rows.values())
+    return ordered, [rows[uid] for uid in sorted(rows)]
 
 
 def select_lacking(all_rows: TripleRows, known_ids: Collection[str]) -> TripleRows:
@@ -143,9 +145,9 @@ def create_triples(lacking_rows: TripleRows, known_ids: Collection[str]) -> Crea
         if group_rows
     ]
     groups, predicates = _KeyPlaces(), _KeyPlaces()
-    of_object: dict[str, list[list[str | int]]] = {}
-    for uid, group, predicate, object, _ in new_triples:
-        of_object.setdefault(object, []).append([uid, groups[group], predicates[predicate]])
+    of_object: dict[str, list[list[str | int | None]]] = {}
+    for uid, group, predicate, object, _, said in new_triples:
+        of_object.setdefault(object, []).append([uid, groups[group], predicates[predicate], said])
     parameters = {
         "groups": " ".join(groups),
         "predicates": " ".join(predicates),

@@ -44,7 +44,8 @@ MATCH (run:Run {{name: $name}})-[:OF]->(m:Model)
 OPTIONAL MATCH (run)-[seeded:SEEDED]->(group:SocialGroup)
 WITH run, m, x, seeded, group ORDER BY seeded.position
 RETURN properties(run) AS run, {MODEL_COLUMNS},
-       collect({{name: group.name, category: seeded.category, variants: group.variants}}) AS groups
+       collect({{name: group.name, category: seeded.category, variants: group.variants,
+                names: seeded.names}}) AS groups
 """
 
 _CREATE_RUN = """
@@ -64,7 +65,7 @@ SET g.variants = sorted
 MERGE (c:Category {name: row.category})
 MERGE (g)-[:IN_CATEGORY]->(c)
 MERGE (r)-[s:SEEDED {position: row.position}]->(g)
-SET s.category = row.category"""
+SET s.category = row.category, s.names = row.names"""
 
 # Goes over the run three times: outcomes are counted together before they are told apart, and
 # nothing that an import lacks is looked up.
@@ -121,7 +122,7 @@ CALL (run, t, arm, count) {{
     MATCH (t)-[:OBJECT]->(o:Object)
     {scores}
     CREATE (g)-[s:STEREOTYPE {{run: run.name, predicate: p.text, count: count, {values}
-        triple: t.uid, arm: arm}}]->(o)
+        triple: t.uid, arm: arm, language: run.language}}]->(o)
     {toned}
 }} IN TRANSACTIONS OF 10000 ROWS"""
 
@@ -196,6 +197,7 @@ class Neo4jRuns(Neo4jSession):
         groups = [
             to_properties(group)
             | {"uid": group.id, "category": group.category, "position": position}
+            | {"names": list(group.own_names) or None}
             for position, group in enumerate(run.groups)
         ]
         run_parameters = {"uid": run.id, "run": to_properties(run) | created_fields}
@@ -247,7 +249,7 @@ class Neo4jRuns(Neo4jSession):
         newest = [row["name"] for row in ranked]
         (row,) = self.read(_RUN, name=newest[-1] if name is None else name)
         groups = tuple(
-            Group(g["name"], g["category"], tuple(sorted(g["variants"] or ())))
+            Group.from_node(g["name"], g["category"], g["variants"] or (), g["names"] or ())
             for g in row["groups"]
             if g["name"] is not None
         )

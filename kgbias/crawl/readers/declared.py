@@ -6,7 +6,8 @@ is the next word, the adverbs after it and, unless the verb is an auxiliary, a p
 after those. The object is the rest. If nothing would be left, the predicate ends one word earlier.
 
 - `verb_last`: in a language with the verb at the end, the predicate is what stands before the
-  statement ("अक्सर", often) or, without such a word, its first word.
+  statement ("अक्सर", often) or, without such a word, its first word, or the first that can stand
+  by itself.
 - `no_copula`: without a verb, what may stand before one is the predicate ("很 | 聪明", very clever)
 - `spaces = false`: in a language without spaces, the verb is the longest of the declared `verbs`
   that the sentence goes on with.
@@ -41,6 +42,7 @@ _WORD_LISTS = (
 _TEXTS = ("sentence_end", "verb_endings", "script")
 _SWITCHES = ("spaces", "verb_last", "no_copula")
 _KEYS = (*_WORD_LISTS, *_TEXTS, *_SWITCHES)
+_OPENING_MARKS = '"“„«(¿¡'
 _MAX_FOREIGN_SHARE = 0.25
 _MIN_SCRIPT_SHARE = 0.6
 
@@ -124,7 +126,11 @@ class DeclaredReader:
         folded = [word.casefold() for word, _ in words]
         end = self._run(folded, 0, "before_verb")
         if self.verb_last:
-            return self._place(words, line, end or 1)
+            if not end and folded[:1] and folded[0] not in self.words["dangling"]:
+                return self._place(words, line, 1)
+            if not end:  # no word by itself ("अपने", one's own): "अपने घरों में"
+                end = self._run(folded, 0, "dangling") + 1
+            return self._place(words, line, self._run(folded, end, "prepositions"))
         if end == len(folded):
             raise NoReading("no object")
         verb = folded[end]
@@ -159,7 +165,10 @@ class DeclaredReader:
         end = min(end, len(words) - 1)
         if end < 1:
             raise NoReading("no object")
-        return words[end][1]
+        place = words[end][1]
+        while line[place - 1] in _OPENING_MARKS:  # dicen | "el amor ..."
+            place -= 1
+        return place
 
     def _split(self, line: str) -> list[tuple[str, int]]:
         """The words of a line with their places; without spaces, those that are declared, and then

@@ -135,7 +135,7 @@ def _find_continuation(
         raise NoReading("another predicate")  # "Nurses know ..." and "Nurses are kind."
     line = line if continuation is None else continuation
     if sentence_end := language.sentence_end.search(line):
-        if "?" in sentence_end.group():
+        if not {"?", "？", "؟"}.isdisjoint(sentence_end.group()):
             raise NoReading("a question")
         line = line[: sentence_end.start()]
     elif is_truncated and len(lines) == 1:
@@ -219,7 +219,7 @@ def _strip_beginning(line: str, beginnings: Collection[str], spaces: bool) -> st
 def _tidy(line: str) -> str:
     """The line without the quotes and marks at its edges; pairs of quotation marks stay."""
     closing = line.rstrip().endswith('"')
-    line = " ".join(line.split()).strip(EDGE_CHARACTERS.replace("'", "") + ",-–—")
+    line = " ".join(line.split()).strip(EDGE_CHARACTERS.replace("'", "") + ",，、،-–—")
     # Cut at its other end, a quotation mark stands alone.
     if line.count('"') % 2:
         line = f'{line}"' if closing else line.replace('"', "")

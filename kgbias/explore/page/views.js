@@ -16,7 +16,8 @@ const drawTwo = () => {
 
 const sourceName = (n) => {
   const s = about.sources[n], arms = about.sources.filter((o) => o.run === s.run).length > 1;
-  return arms ? `${s.run} · ${s.arm}` : s.run;
+  const languages = new Set(about.sources.map((o) => o.language)).size > 1;
+  return [s.run, arms && s.arm, languages && s.language].filter(Boolean).join(" · ");
 };
 const tripleKey = (n) => (row.group[n] * texts.predicate.length + row.predicate[n]) * texts.object.length + row.object[n];
 const drawDifferences = () => {

@@ -143,15 +143,24 @@ class SQLiteCrawls(Database):
 
     def _add_groups(self, run_id: str, groups: Sequence[Group]) -> None:
         self._db.executemany(
-            'INSERT OR IGNORE INTO "group" VALUES (?, ?)', [(g.id, g.name) for g in groups]
+            'INSERT OR IGNORE INTO "group" VALUES (?, ?)', [(g.id, g.node_name) for g in groups]
         )
         self._db.executemany(
             "INSERT OR IGNORE INTO group_variant VALUES (?, ?)",
-            [(g.id, name) for g in groups for name in g.variants],
+            [(g.id, name) for g in groups for name in g.node_variants],
         )
         self._db.executemany(
-            "INSERT OR REPLACE INTO run_group VALUES (?, ?, ?, ?)",
-            [(run_id, position, g.id, g.category) for position, g in enumerate(groups)],
+            "INSERT OR REPLACE INTO run_group VALUES (?, ?, ?, ?, ?)",
+            [
+                (
+                    run_id,
+                    position,
+                    g.id,
+                    g.category,
+                    canonical_json(g.own_names) if g.own_names else None,
+                )
+                for position, g in enumerate(groups)
+            ],
         )
 
     def lease(self, run_id: str) -> FileLease:
@@ -210,7 +219,7 @@ class SQLiteCrawls(Database):
 
     def _groups(self, run_id: str) -> tuple[Group, ...]:
         rows = self._db.execute(
-            'SELECT "group".id, name, category FROM run_group '
+            'SELECT "group".id, name, category, names FROM run_group '
             'JOIN "group" ON "group".id = group_id WHERE run_id = ? ORDER BY position',
             (run_id,),
         ).fetchall()
@@ -222,8 +231,10 @@ class SQLiteCrawls(Database):
         ):
             variants.setdefault(group_id, []).append(name)
         return tuple(
-            Group(name, category, tuple(variants.get(group_id, ())))
-            for group_id, name, category in rows
+            Group.from_node(
+                name, category, variants.get(group_id, ()), self._json(names) if names else ()
+            )
+            for group_id, name, category, names in rows
         )
 
     def _categories(self, run_id: str) -> tuple[Category, ...]:
@@ -389,7 +400,7 @@ class SQLiteCrawls(Database):
             if triple is None:
                 ids.append(None)
                 continue
-            group, predicate, object = triple.group, triple.predicate, triple.object
+            group, predicate, object = triple.subject, triple.predicate, triple.object
             group_id = node_id("group", group)
             predicate_id = node_id("predicate", predicate)
             object_id = node_id("object", object)

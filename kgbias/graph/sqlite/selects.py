@@ -59,6 +59,15 @@ _NEWEST_PLACE = f"""
             GROUP BY place.kind, node_id) AS placed"""
 _PLACE_COLUMNS = f"{_property_columns('PLACED')}, placed_by"
 
+# What a triple's run calls its group, if it has another name for it. The outer test is made once:
+# in a store of one language nothing is looked up.
+_GROUP_AS_SAID = """
+    coalesce(CASE WHEN EXISTS (SELECT 1 FROM run_group WHERE names IS NOT NULL) THEN (
+        SELECT json_extract(names, '$[0]') FROM generation JOIN run_group
+        ON run_group.run_id = generation.run_id AND run_group.group_id = triple.group_id
+        WHERE generation.triple_id = triple.id AND names IS NOT NULL ORDER BY names LIMIT 1
+    ) END, "group".name)"""
+
 NODE_SELECTS = {
     "Category": f"""
         SELECT {_property_columns("Category")} FROM category
@@ -76,12 +85,12 @@ NODE_SELECTS = {
         SELECT object.id AS uid, text, text AS name, {_PLACE_COLUMNS} FROM object LEFT JOIN
             {_NEWEST_PLACE}
                ON placed.kind = 'object' AND node_id = object.id""",
-    "Triple": """
-        SELECT triple.id AS uid, group_id AS group_uid,
-               "group".name || ' ' || predicate.text || ' ' || object.text AS text,
-               "group".name || ' ' || predicate.text || ' ' || object.text AS name
-        FROM triple JOIN "group" ON "group".id = group_id
-        JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id""",
+    "Triple": f"""
+        SELECT uid, group_uid, text, text AS name FROM (
+            SELECT triple.id AS uid, group_id AS group_uid,
+                   {_GROUP_AS_SAID} || ' ' || predicate.text || ' ' || object.text AS text
+            FROM triple JOIN "group" ON "group".id = group_id
+            JOIN predicate ON predicate.id = predicate_id JOIN object ON object.id = object_id)""",
     "Model": f"SELECT id AS uid, {_TITLE_SQL} AS name, revision FROM model",
     "Run": f"""
         SELECT id AS uid, {_property_columns("Run", "uid", "seq")}, seq - 1 AS seq FROM run""",
@@ -156,7 +165,8 @@ _SCORE = """
 
 _STEREOTYPE = """
     SELECT triple.group_id AS a, triple.object_id AS b, run.name AS run,
-           predicate.text AS predicate, said.n AS count, {values}, triple.id AS triple, said.arm
+           predicate.text AS predicate, said.n AS count, {values}, triple.id AS triple, said.arm,
+           run.language AS language
     FROM (SELECT run_id, triple_id, arm, sum(count) AS n FROM generation
           WHERE triple_id IS NOT NULL GROUP BY run_id, triple_id, arm) AS said
     JOIN run ON run.id = said.run_id
@@ -178,7 +188,7 @@ EDGE_SELECTS = {
     ("OF", "AssociationTest", "Model"): "SELECT id AS a, model_id AS b FROM association_test",
     ("OF", "SofaResult", "Model"): "SELECT id AS a, model_id AS b FROM sofa",
     ("SEEDED", "Run", "SocialGroup"): """
-        SELECT run_id AS a, group_id AS b, position, category FROM run_group""",
+        SELECT run_id AS a, group_id AS b, position, category, names FROM run_group""",
     ("IN", "Generation", "Run"): "SELECT id AS a, run_id AS b FROM generation",
     ("IN", "Profile", "SocialGroup"): "SELECT id AS a, group_id AS b FROM profile",
     ("WROTE", "Run", "Profile"): "SELECT run_id AS a, id AS b FROM profile",
