@@ -28,12 +28,15 @@ from sklearn.preprocessing import StandardScaler
 
 from kgbias.io.files import replace_file, write_text
 from kgbias.measure.labelled_sets import LANGUAGES as LANGUAGE_NAMES
+from kgbias.measure.scorers import load_scorer
 from kgbias.measure.scorers._multilingual import (
     HATE_LABEL_LANGUAGES,
     REGARD_CLASSES,
     WEIGHTS,
     encode,
 )
+from kgbias.stats.inference import proportion
+from training.scorers.data import read_fresh
 
 CARD = "MULTILINGUAL_CARD.md"
 TEMPLATE = Path(__file__).with_name("multilingual_card_template.md")
@@ -97,6 +100,7 @@ def run(regard: Path, hatecheck: Path, out: Path, cache: Path) -> None:
         save_file(weights, partial)
     card = TEMPLATE.read_text("utf-8")
     card = card.replace("{regard}", _regard_table(sentences, votes, vectors))
+    card = card.replace("{english}", _english_table())
     by_template = _left_out(cases, cases.templates)
     by_language = _languages_left_out(cases)
     card = card.replace("{attack}", _attack_table(cases, by_template, by_language))
@@ -212,6 +216,19 @@ def _regard_table(sentences: Sequence[str], votes: Sequence[Counter[str]], vecto
             right += label == first
             total += 1
     return f"{right / total:.3f} of {total:,} sentences"
+
+
+def _english_table() -> str:
+    """Accuracy in statements of an English crawl that a language model labelled, of which nothing
+    learnt: by the offline scorer, the German head and the mean of both, as they are shipped."""
+    rows = [(text, label) for text, label, _ in read_fresh() if label in REGARD_CLASSES]
+    lines = [f"| scorer | right, of {len(rows)} |", "|---|---|"]
+    for spec in ("offline", "multilingual:de", "multilingual:en"):
+        judged = load_scorer("regard", spec).score([text for text, _ in rows])
+        right = sum(j.label == label for j, (_, label) in zip(judged, rows, strict=True) if j)
+        share = proportion(right, len(rows))
+        lines.append(f"| `{spec}` | {share.value:.3f} [{share.low:.3f}, {share.high:.3f}] |")
+    return "\n".join(lines)
 
 
 def _attack_table(cases: Cases, by_template: Labels, by_language: Labels) -> str:
