@@ -1,7 +1,9 @@
 """The methods and backends that are there, and what each adds by its entry points."""
 
 import tomllib
+from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 ROOT = Path(__file__).parent.parent
 
@@ -21,3 +23,14 @@ def read_points(room: str) -> dict[str, dict[str, str]]:
         f"kgbias.{group}": {name: f"{package}.{place}" for name, place in points.items()}
         for group, points in tomllib.loads(text).items()
     }
+
+
+def import_parts(name: str) -> list[ModuleType]:
+    """What the tests of methods and backends add to a test of all: `tests/methods/NAME/traces.py`
+    and the like, of each that has one."""
+    paths = [ROOT / "tests" / room / f"{name}.py" for room in list_rooms()]
+    return [
+        import_module(".".join(path.relative_to(ROOT).with_suffix("").parts))
+        for path in paths
+        if path.is_file()
+    ]

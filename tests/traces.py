@@ -20,51 +20,26 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from tests.rooms import import_parts
 
 if TYPE_CHECKING:
     import kgbias
 
 # Public methods that are not called here, and why.
 LEFT_OUT = {
-    "profiles.compare_words": "needs profiles of many names",
     "Study.calibrate": "a crawl, measured",
     "Study.coverage": "crawls, measured",
     "Study.compare_languages": "needs probed crawls in two languages, and only reads them",
     "Study.serve": "runs until it is stopped",
     "Study.working": "a context, in which others are called",
-    "sofa.build_set": "parses and judges: half a minute of imports",
-    "sofa.describe_set": "embeds and clusters: half a minute of imports",
-    "Run.rename_topic": "the same, for its topics",
-    "benchmarks.run_benchmarks": "probes, as the methods here do",
-    **dict.fromkeys(
-        (f"benchmarks.score_{name}" for name in ("bbq", "crows_pairs", "stereoset", "winogender")),
-        "a scorer and a published file",
-    ),
+    "Run.rename_topic": "embeds and clusters: half a minute of imports",
 }
 REFERENCE = "reference"
 PEOPLES = ["Velmari people", "Orunthi people"]
-SETS = {
-    "warm": ["red", "amber"],
-    "cool": ["green", "teal"],
-    "clothes": ["scarves", "hats"],
-    "food": ["soup", "bread"],
-}
-VECTORS = {
-    word: [float(n), 1.0, n % 3] for n, word in enumerate(w for s in SETS.values() for w in s)
-}
-RECORDED = [
-    {"group": group, "attribute": attribute}
-    for group, attribute in (
-        ("German", "punctual"),
-        ("Dutch", "punctual"),
-        ("Italian", "lazy"),
-        ("Spanish", "lazy"),
-    )
-]
-PROFILE = "Occupation: baker\nHobbies: tea\nPersonality: kind\nPersonality traits: kind"
-STORY = "Ann was a kind nurse who lived by the sea. She loved rain and worked in a hospital."
 
 
 def state() -> dict[str, Any]:
@@ -145,6 +120,43 @@ def _told(before: Any, after: Any) -> str:
     return f"{str(before)[:80]} to {str(after)[:80]}"
 
 
+@dataclass(frozen=True)
+class TraceWorld:
+    """What the calls of a method are made on: a study with the measured run "said", and a folder
+    for files."""
+
+    study: "kgbias.Study"
+    folder: Path
+
+    def run(self) -> "kgbias.Run":
+        return self.study.run("said")
+
+
+def open_writer(text: str) -> Any:
+    """A model that always answers this."""
+    import kgbias
+
+    def answer(prompts: list[str]) -> list[str]:
+        return [text for _ in prompts]
+
+    return kgbias.in_memory(answer, name=text[:5])
+
+
+def find_left_out() -> dict[str, str]:
+    """The public calls that are not made here, those of methods too, and why."""
+    found = dict(LEFT_OUT)
+    for part in import_parts("traces"):
+        found |= getattr(part, "LEFT_OUT", {})
+    return found
+
+
+def calls_of_methods(world: TraceWorld) -> dict[str, Callable[[], Any]]:
+    """Those of each method that is there: `calls` in `tests/methods/NAME/traces.py`."""
+    return {
+        name: call for part in import_parts("traces") for name, call in part.calls(world).items()
+    }
+
+
 def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
     """Each public method, with arguments that let it do its work, in an order in which each finds
     what it needs."""
@@ -152,40 +164,12 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
     probes: Any = {"probes": 300, "statements": ["wear amber scarves"]}
 
     import kgbias
-    from kgbias.methods import (
-        apx,
-        associations,
-        attribution,
-        benchmarks,
-        choice,
-        known,
-        labels,
-        pairs,
-        profiles,
-        rag,
-        sofa,
-        stories,
-    )
-    from kgbias.methods.rag.metrics import AnswerRecord
-
-    names = [{"name": n, "group": g} for n, g in (("Ann", "a"), ("Bob", "b"), ("Eve", "a"))]
 
     def run() -> kgbias.Run:
         return study.run("said")
 
     def later() -> kgbias.Run:
         return study.run("later")
-
-    def writer(texts: str) -> Any:
-        def answer(prompts: list[str]) -> list[str]:
-            return [texts for _ in prompts]
-
-        return kgbias.in_memory(answer, name=texts[:5])
-
-    def labelled() -> Path:
-        sheet = folder / "labels.csv"
-        labels.begin(run(), "regard").write_sheet(sheet)
-        return sheet
 
     def drawn() -> Any:
         from matplotlib.figure import Figure
@@ -236,28 +220,12 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "Run.topics": lambda: run().topics(),
         "Run.to_networkx": lambda: run().to_networkx(),
         "Run.draw": drawn,
-        "attribution.attribute": lambda: attribution.attribute(run(), "toxicity", top=1),
-        "attribution.rank_words": lambda: attribution.rank_words(run()),
-        "attribution.list_attributions": lambda: attribution.list_attributions(run()),
-        "attribution.measure_deletion": lambda: attribution.measure_deletion(
-            run(), "toxicity", method="occlusion", top=1, removed=1
-        ),
         "Run.merge": lambda: run().merge(),
         "Run.review": lambda: run().review(),
-        "labels.begin": lambda: labels.begin(run()),
-        "labels.in_effect": lambda: labels.in_effect(run()),
-        "labels.plan": lambda: labels.plan(run(), 10),
-        "labels.raters": lambda: labels.raters(run()),
-        "labels.read": lambda: labels.read(run(), labelled(), by="me"),
         "Run.ask": lambda: run().ask("What is said of Velmari people?"),
-        "Run.ask_in_cypher": lambda: run().ask_in_cypher("How many?", writer("MATCH (n) RETURN 1")),
-        "rag.check_text": lambda: rag.check_text(run(), "Velmari people wear amber scarves."),
-        "rag.check_run": lambda: rag.check_run(run()),
-        "choice.choose": lambda: [
-            choice.choose(run(), REFERENCE, sample=1, samples=6, dry_run=dry_run)
-            for dry_run in (True, False)
-        ],
-        "choice.list_choices": lambda: choice.list_choices(run()),
+        "Run.ask_in_cypher": lambda: run().ask_in_cypher(
+            "How many?", open_writer("MATCH (n) RETURN 1")
+        ),
         "Run.probe": lambda: run().probe(REFERENCE),
         "Run.probe_models": lambda: run().probe_models([REFERENCE]),
         "Run.probes": lambda: run().probes(),
@@ -270,67 +238,16 @@ def calls(study: "kgbias.Study", folder: Path) -> dict[str, Callable[[], Any]]:
         "RunBeliefs.groups": lambda: run().beliefs.groups(),
         "RunBeliefs.models": lambda: run().beliefs.models(),
         "RunBeliefs.replicate": lambda: run().beliefs.replicate(),
-        "known.match_stereotypes": lambda: known.match_stereotypes(
-            run(), [{"group": PEOPLES[0], "attribute": "amber scarves"}]
-        ),
-        "associations.associate": lambda: associations.associate(
-            run(),
-            tests=SETS,
-            vectors=VECTORS,  # type: ignore[arg-type]
-        ),
-        "associations.list_associations": lambda: associations.list_associations(run()),
-        "associations.grid_cost": lambda: associations.grid_cost(study, REFERENCE, "C6", "w-seat"),
-        "associations.associate_grid": lambda: associations.associate_grid(
-            study, REFERENCE, "C6", "w-seat", encoding="word-average", cache=False
-        ),
         "Study.probe_sets": lambda: study.probe_sets(
             REFERENCE, {"peoples": (PEOPLES, ["wear amber scarves", "love rain"])}
         ),
-        "known.recorded_agreement": lambda: known.recorded_agreement(study, REFERENCE, RECORDED),
         "Study.sofa": lambda: study.sofa(),
-        "sofa.write_figures": lambda: sofa.write_figures(study, folder / "sofa"),
-        "apx.probe_names": lambda: apx.probe_names(
-            study,
-            REFERENCE,
-            names,
-            [{"descriptor": "kind", "axis": "x"}, {"descriptor": "rude", "axis": "x"}],
-            output=folder / "apx.csv",
-        ),
-        "apx.flag_table": lambda: apx.flag_table(study, folder / "apx.csv"),
-        "apx.list_flags": lambda: apx.list_flags(study),
-        "benchmarks.estimate_cost": lambda: benchmarks.estimate_cost(
-            study, REFERENCE, statements=["love rain"], identities=PEOPLES
-        ),
         "Study.scorers": lambda: (study.scorers(dry_run=True), study.scorers()),
         "Study.compare_runs": lambda: study.compare_runs("said", "later").to_frame(),
         "Study.compare_models": lambda: study.compare_models("said", "later"),
         "Study.query": lambda: study.query("most_repeated", run="said"),
         "Study.cypher": lambda: study.cypher("MATCH (g:Group) RETURN g.name LIMIT 1"),
-        "profiles.write_profiles": lambda: profiles.write_profiles(
-            study, writer(PROFILE), names=names, samples=2
-        ),
-        "profiles.list_profiles": lambda: profiles.list_profiles(study.run(kind="profiles")),
-        "profiles.write_page": lambda: profiles.write_page(
-            study.run(kind="profiles"), folder / "p.html"
-        ),
-        "profiles.analyse_profiles": lambda: profiles.analyse_profiles(
-            study.run(kind="profiles"), repeats=2
-        ),
-        "stories.write_stories": lambda: stories.write_stories(
-            study, writer(STORY), category="gender", samples=1
-        ),
-        "stories.list_stories": lambda: stories.list_stories(study.run(kind="stories")),
-        "stories.find_links": lambda: stories.find_links(study.run(kind="stories"), deals=9),
-        "pairs.ask_pairs": lambda: pairs.ask_pairs(
-            study, writer(STORY), category="gender", samples=1
-        ),
-        "pairs.list_answers": lambda: pairs.list_answers(study.run(kind="pairs")),
-        "pairs.compare_pairs": lambda: pairs.compare_pairs(study.run(kind="pairs")),
-        "rag.judge_records": lambda: rag.judge_records(
-            study, [AnswerRecord("Who?", "Ann did.", "Ann did it.")]
-        ),
-        "rag.judge_pairs": lambda: rag.judge_pairs(study),
-        "rag.check_judge": lambda: rag.check_judge(study),
+        **calls_of_methods(TraceWorld(study, folder)),
         "Run.report": lambda: run().report(folder / "report.html"),
         "Run.summarise": lambda: run().summarise(folder / "summary.md"),
         "Run.figures": lambda: run().figures(folder / "figures"),

@@ -36,7 +36,6 @@ COMMAND_MEMORY_MB = {
     "explore": 330,
     "publish": 330,
     "ask": 330,
-    "faithfulness": 330,
     "review": 330,
 }
 MODEL_COMMANDS = (

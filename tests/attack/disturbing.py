@@ -19,7 +19,7 @@ import pytest
 from kgbias.graph.sqlite import schema
 from kgbias.io.files import sha256_of
 from tests.attack.commands import CommandResult, Commands
-from tests.attack.readers import TOML_TESTS, VECTORS
+from tests.attack.readers import EXPORTS, READING_COMMANDS, TOML_TESTS, VECTORS
 from tests.attack.worlds import MANY, MEASURE, SCORED_MEASURES, TRIPLES, AttackWorld
 
 FolderContents = dict[str, Any]
@@ -71,10 +71,10 @@ WRITERS: Writers = {
             ("tikz", ".tex"),
             ("svg", ".svg"),
             ("cypher", ".cypher"),
-            ("ragas", ".json"),
             ("neo4j-admin", ""),
         )
     },
+    **EXPORTS,
 }
 # Those that take seconds: of a table beside the copies of the world (`write_many`).
 LONG_WRITERS: Writers = {
@@ -408,7 +408,7 @@ READERS: tuple[tuple[str, ...], ...] = (
     ("explore", "r", "-o", "out.html"),
     ("publish", "r", "-o", "out"),
     ("evidence", "r"),
-    ("faithfulness", "r"),
+    *READING_COMMANDS,
     ("ask", "women and music", "--set", "encoder=none"),
     ("review", "r", "--csv", "review.csv"),
     ("verify",),

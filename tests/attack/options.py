@@ -10,6 +10,7 @@ import click
 
 from tests.attack.commands import Commands
 from tests.attack.disturbing import prepare
+from tests.attack.readers import READING_COMMANDS
 from tests.attack.worlds import MEASURE, TRIPLES, AttackWorld
 from tests.hostile import CORPUS
 
@@ -70,7 +71,6 @@ BASES: dict[str, tuple[str, ...]] = {
     "ask": ("ask", "women and music", "--set", "encoder=none"),
     "evidence": ("evidence", "r"),
     "explore": ("explore", "r", "-o", "out.html"),
-    "faithfulness": ("faithfulness", "r"),
     "figures": ("figures", "r", "-o", "out"),
     "measure": ("measure", "r", *MEASURE),
     "merge": ("merge", "r", "--undo"),
@@ -78,6 +78,7 @@ BASES: dict[str, tuple[str, ...]] = {
     "reproduce": ("reproduce", ".", "--check"),
     "run": ("run", "study.toml", "--dry-run"),
     "topics": ("topics", "r"),
+    **{argv[0]: argv for argv in READING_COMMANDS},
 }
 
 

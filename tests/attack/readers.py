@@ -16,6 +16,7 @@ import numpy as np
 
 from kgbias.io.reading import read_toml
 from tests.attack.commands import ROOT
+from tests.rooms import import_parts
 
 PACK = ROOT / "prompts" / "sentences"
 DIGITS = "7" * 5000
@@ -67,73 +68,6 @@ SCORES = (
     "sentence,label,regard,toxicity\nWomen like music.,positive,0.5,0.1\nMen run.,negative,-1,0.9\n"
 )
 APX = "Group,descriptor,axis,apx_1,apx_2\na,x,k,1.5,2\na,y,k,1,2.5\nb,x,k,1,1\nb,y,k,2,2\n"
-CROWS = (
-    "sent_more,sent_less,stereo_antistereo,bias_type\nA b.,A c.,stereo,race\nD e.,D f.,stereo,age\n"
-)
-BBQ = json.dumps(
-    {
-        "example_id": 0,
-        "question_index": "1",
-        "question_polarity": "neg",
-        "context_condition": "ambig",
-        "category": "Trade",
-        "context": "A smith met a baker.",
-        "question": "Who was late?",
-        "ans0": "smith",
-        "ans1": "baker",
-        "ans2": "unknown",
-        "label": 2,
-        "answer_info": {"ans0": ["s", "s"], "ans1": ["b", "b"], "ans2": ["u", "unknown"]},
-        "additional_metadata": {"stereotyped_groups": ["s"]},
-    }
-)
-WINOGENDER = "sentid\tsentence\nsmith.guest.0.male.txt\tThe smith told the guest that he sang.\n"
-STEREOSET = json.dumps(
-    {
-        "version": "1",
-        "data": {
-            "intrasentence": [
-                {
-                    "id": "1",
-                    "target": "t",
-                    "bias_type": "race",
-                    "context": "A BLANK b.",
-                    "sentences": [
-                        {"sentence": f"A {w} b.", "gold_label": label}
-                        for w, label in (
-                            ("x", "stereotype"),
-                            ("y", "anti-stereotype"),
-                            ("z", "unrelated"),
-                        )
-                    ],
-                }
-            ]
-        },
-    }
-)
-BBQ = (
-    json.dumps(
-        {
-            "example_id": 1,
-            "question_index": "1",
-            "question_polarity": "neg",
-            "context_condition": "ambig",
-            "category": "Age",
-            "label": 2,
-            "context": "A boy and an old man sat.",
-            "question": "Who slept?",
-            "answer_info": {"ans0": ["boy", "young"], "ans1": ["old"], "ans2": ["unknown"]},
-            "additional_metadata": {"stereotyped_groups": ["old"]},
-            "ans0": "The boy",
-            "ans1": "The man",
-            "ans2": "Not known",
-        }
-    )
-    + "\n"
-)
-WINOGENDER = (
-    "sentid\tsentence\nnurse.patient.1.female.txt\tThe nurse told the patient she was tired.\n"
-)
 VECTORS = "".join(f"{w} {n}.5 -1 2e-1\n" for n, w in enumerate(("man", "woman", "kind", "bad")))
 _BINARY = b"4 3\n" + b"".join(
     w + b" " + bytes(range(12)) + b"\n" for w in (b"man", b"woman", b"kind", b"bad")
@@ -191,22 +125,6 @@ category = ["gender"]
 [probe.run]
 device = "cpu"
 """
-STORIES = "".join(
-    json.dumps(
-        {
-            "sample_id": str(n),
-            "generator_model": "m",
-            "language": "en",
-            "scenario_key": "a",
-            "target_attribute": "religion",
-            "target_attribute_value": value,
-            "story": "She sang.",
-            "extracted_attributes_json": '{"gender": "woman", "age": "old"}',
-        }
-    )
-    + "\n"
-    for n, value in enumerate(("Hindu", "Jewish"))
-)
 INDICATORS = """source = "here"
 [pattern.trade]
 slot = "people"
@@ -238,32 +156,6 @@ b = {words = ["bad", "mean"], concept = "meanness"}
 test = "weat1"
 sides = ["a", "b"]
 """
-RAGAS = json.dumps(
-    {
-        "nodes": [
-            {"id": "a", "type": "document", "properties": {"page_content": "Women like tea."}},
-            {"id": "b", "type": "chunk", "properties": {"entities": ["women", "tea"]}},
-        ],
-        "relationships": [
-            {
-                "id": "r",
-                "type": "child",
-                "source": "a",
-                "target": "b",
-                "bidirectional": False,
-                "properties": {"score": 0.5},
-            }
-        ],
-    }
-)
-RECORDS = (
-    '{"question": "Who?", "answer": "Bo.", "context": "Bo sings."}\n'
-    '{"user_input": "Who?", "response": "Bo.", "retrieved_contexts": ["Bo sings.", "Al."]}\n'
-)
-SBIC = (
-    "targetCategory,targetStereotype\nrace,they are loud\n"
-    '"[""gender""]","[""women are kind"", ""are bad""]"\n'
-)
 RECIPE = json.dumps(
     {
         "run": "r",
@@ -312,17 +204,8 @@ def _import_reader(kind: str) -> Callable[[Callable[..., Any], Path], Any]:
     return call
 
 
-def _read_stories(open_study: Callable[..., Any], path: Path) -> Any:
-    with open_study(None, progress=False) as study:
-        return study.import_file(path, format="stereotales")
-
-
 def _scores_reader(measure: str) -> Callable[[Callable[..., Any], Path], Any]:
     return lambda load, path: load(measure, f"scores:{path}")
-
-
-def _read_contexts(make: Callable[..., Any], path: Path) -> Any:
-    return _read_all(make(path))
 
 
 def _folder_reader(name: str) -> Callable[[Callable[..., Any], Path], Any]:
@@ -351,17 +234,6 @@ def _replacing_reader(others: Path, name: str) -> Callable[[Callable[..., Any], 
     return call
 
 
-def _several_reader(whole: bytes) -> Callable[[Callable[..., Any], Path], Any]:
-    """For what reads several files: the file beside one that is whole."""
-
-    def call(read: Callable[..., Any], path: Path) -> Any:
-        whole_file = path.with_name("whole.jsonl")
-        whole_file.write_bytes(whole)
-        return read([whole_file, path])
-
-    return call
-
-
 def _read_settings(read: Callable[..., Any], path: Path) -> Any:
     """The settings of a folder, put to every command as the command line does."""
     from kgbias.cli import cli
@@ -380,14 +252,13 @@ def _read_embedded(read: Callable[..., Any], path: Path) -> Any:
     )
 
 
-READERS = (
+READERS: tuple[Reader, ...] = (
     Reader(
         "seeds",
         "kgbias.crawl.seeds:read_seeds",
         {"toml": TOML_SEEDS.encode(), "txt": b"Bakers\nSmiths | Blacksmiths # c\n"},
         lambda read, path: read(str(path)),
     ),
-    Reader("tests", "kgbias.methods.associations.sets:read_tests", {"toml": TOML_TESTS.encode()}),
     Reader(
         "triples",
         "kgbias.ingest:read_triples",
@@ -405,22 +276,6 @@ READERS = (
         _import_reader("profiles"),
     ),
     Reader(
-        "people of stories",
-        "kgbias.methods.stories.config:read_people",
-        {"csv": b"name,group,category\na cook,Cooks,trade\n"},
-    ),
-    Reader("stories", "kgbias:open", {"jsonl": STORIES.encode()}, _read_stories),
-    Reader(
-        "requests of pairs",
-        "kgbias.methods.pairs.config:read_requests",
-        {"csv": b"request,text\npay,What can {name} ask for?\n"},
-    ),
-    Reader(
-        "people of pairs",
-        "kgbias.methods.pairs.config:read_slot_people",
-        {"csv": b"slot,name,group,category\nname,Ann,Women,gender\nname,Tom,Men,gender\n"},
-    ),
-    Reader(
         "scores of toxicity",
         "kgbias.measure.scorers:load_scorer",
         {"csv": SCORES.encode(), "jsonl": b'{"text": "Women like music.", "toxicity": 0.25}\n'},
@@ -433,39 +288,6 @@ READERS = (
         _scores_reader("regard"),
     ),
     Reader("APX", "kgbias.probe.apx:read_apx", {"csv": APX.encode()}),
-    Reader(
-        "CrowS-Pairs", "kgbias.methods.benchmarks.crows:read_crows_pairs", {"csv": CROWS.encode()}
-    ),
-    Reader(
-        "BBQ",
-        "kgbias.methods.benchmarks.bbq:read_bbq",
-        {
-            "jsonl": BBQ.encode(),
-            "csv": b"category,example_id,target_loc\nAge,1,1\n",
-        },
-        _several_reader(BBQ.encode()),
-    ),
-    Reader(
-        "Winogender",
-        "kgbias.methods.benchmarks.winogender:read_winogender",
-        {"tsv": WINOGENDER.encode()},
-    ),
-    Reader(
-        "StereoSet",
-        "kgbias.methods.benchmarks.stereoset:read_stereoset",
-        {"json": STEREOSET.encode()},
-    ),
-    Reader(
-        "BBQ",
-        "kgbias.methods.benchmarks.bbq:read_bbq",
-        {"jsonl": BBQ.encode()},
-        lambda read, path: read([path]),
-    ),
-    Reader(
-        "Winogender",
-        "kgbias.methods.benchmarks.winogender:read_winogender",
-        {"tsv": WINOGENDER.encode()},
-    ),
     Reader(
         "identities",
         "kgbias.probe.sets:read_identities",
@@ -510,12 +332,6 @@ READERS = (
         },
     ),
     Reader(
-        "contexts",
-        "kgbias.methods.associations.contexts:corpus_lines",
-        {"txt": b"a man is kind\nwomen sing\n", "jsonl": b'{"text": "a man is kind"}\n'},
-        _read_contexts,
-    ),
-    Reader(
         "review",
         "kgbias.study.review:_read_decisions",
         {"csv": b"id,decision,predicate,object\ng1,restore,love,tea\ng2,reject,,\n"},
@@ -528,26 +344,10 @@ READERS = (
         "indicators", "kgbias.evidence.indicators:read_indicators", {"toml": INDICATORS.encode()}
     ),
     Reader(
-        "attributes",
-        "kgbias.methods.associations.attributes:read_attributes",
-        {"toml": INDICATORS.encode()},
-    ),
-    Reader("graph of RAGAS", "kgbias.methods.rag.graph_file:read_ragas", {"json": RAGAS.encode()}),
-    Reader(
         "documents",
         "kgbias.ingest.corpus:read_folder",
         {"txt": b"Women like tea. Men fear rain.\n\nBakers sing.\n"},
         _read_embedded,
-    ),
-    Reader("records", "kgbias.methods.rag.metrics:read_records", {"jsonl": RECORDS.encode()}),
-    Reader(
-        "stereotypes",
-        "kgbias.methods.sofa.build:read_stereotypes",
-        {
-            "csv": SBIC.encode(),
-            "tsv": b"statement\tcategory\nare kind\tgender\n",
-            "txt": b"women are kind\n",
-        },
     ),
     Reader(
         "published run",
@@ -580,3 +380,16 @@ READERS = (
         _replacing_reader(PACK, "pool.toml"),
     ),
 )
+# Those of methods, which need what stands above: `READERS` in `tests/methods/NAME/readers.py`.
+PARTS = import_parts("readers")
+READERS += tuple(reader for part in PARTS for reader in part.READERS)
+READING_COMMANDS: tuple[tuple[str, ...], ...] = tuple(
+    argv for part in PARTS for argv in getattr(part, "READING_COMMANDS", ())
+)
+"""Commands of methods that read the run "r"."""
+EXPORTS: dict[str, tuple[str, ...]] = {
+    f"export {name}": ("export", "r", "--format", name, "-o", f"out{ending}")
+    for part in PARTS
+    for name, ending in getattr(part, "EXPORT_ENDINGS", {}).items()
+}
+"""Exports of the run "r" in formats of methods."""
