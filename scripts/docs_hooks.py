@@ -29,6 +29,15 @@ _EXTERNAL = re.compile(
 )
 
 
+def on_config(config):
+    """List the pages of docs/methods that mkdocs.yml does not name, those of methods, last."""
+    (pages,) = (entry["Methods"] for entry in config["nav"] if "Methods" in entry)
+    folder = Path(config["docs_dir"])
+    found = sorted(path.relative_to(folder).as_posix() for path in folder.glob("methods/*.md"))
+    pages += [page for page in found if page not in pages]
+    return config
+
+
 def on_page_markdown(markdown, page, config, files):
     """Point links that leave docs/ at the repository, and write what the code knows where a page
     has its mark, such as <!-- commands -->."""
@@ -71,6 +80,7 @@ def _write_part(name, page):
         "queries": _query_library,
         "guides": _label_guides,
         "servers": _server_kinds,
+        "methods": _methods,
         "doors": lambda: "\n".join(doors.table_rows()),
         "memory": lambda: "\n".join(doors.in_python()),
     }
@@ -116,6 +126,12 @@ def _server_kinds():
     from tests.server_kinds import outcome_table
 
     return outcome_table()
+
+
+def _methods():
+    from kgbias.methods import list_methods
+
+    return "\n".join(f"::: kgbias.methods.{name}" for name in list_methods())
 
 
 def _label_guides():

@@ -9,7 +9,7 @@ ROOT = Path(__file__).parent.parent
 
 
 def list_rooms() -> list[str]:
-    """The methods and backends: "methods/rag"."""
+    """The methods and backends, as "methods/NAME"."""
     folders = [ROOT / "kgbias" / name for name in ("methods", "backends")]
     paths = [path for folder in folders for path in sorted(folder.iterdir())]
     return [f"{p.parent.name}/{p.name}" for p in paths if (p / "__init__.py").is_file()]

@@ -23,7 +23,7 @@ def list_methods() -> list[str]:
 
 
 def iter_calls() -> Iterator[tuple[str, Callable[..., Any]]]:
-    """The functions for a person to call, of every method that is there, such as "rag.check_run".
+    """The functions for a person to call, of every method that is there, as "NAME.function".
     Imports each method's `__init__`."""
     for name in list_methods():
         method = import_module(f"{__name__}.{name}")

@@ -376,11 +376,12 @@ def test_the_documentation_names_every_extra() -> None:
 
 
 def test_the_site_has_every_page() -> None:
+    """Those of methods without being named (scripts/docs_hooks.py)."""
     text = (ROOT / "mkdocs.yml").read_text("utf-8")
     named = re.findall(r"([\w/-]+\.md)$", text[text.index("\nnav:") :], re.MULTILINE)
     there = {p.relative_to(ROOT / "docs").as_posix() for p in (ROOT / "docs").rglob("*.md")}
-    assert set(named) == there
-    assert len(named) == len(there)
+    assert set(named) <= there and len(named) == len(set(named))
+    assert {page.partition("/")[0] for page in there - set(named)} <= {"methods"}
 
 
 def test_the_command_line_prints_the_documented_completion() -> None:

@@ -1,9 +1,7 @@
 """Tables that people hand over: what a file holds decides how it is read, at every door."""
 
 import codecs
-import csv
 import gzip
-import io
 import json
 import re
 import sys
@@ -34,88 +32,24 @@ from kgbias.io.tables import as_text, read_sheet, read_table
 from kgbias.io.wording import in_commands
 from kgbias.measure.labelled_sets import read_sets
 from kgbias.measure.scorers._scores_file import FileScorer
-from kgbias.methods.associations.sets import read_tests
-from kgbias.methods.benchmarks import bbq
-from kgbias.methods.benchmarks.bbq import read_bbq
-from kgbias.methods.benchmarks.command import benchmark
-from kgbias.methods.benchmarks.crows import read_crows_pairs
-from kgbias.methods.benchmarks.winogender import read_winogender
-from kgbias.methods.known.tables import read_stereotypes
-from kgbias.methods.labels import labelling
-from kgbias.methods.pairs.config import read_requests
-from kgbias.methods.pairs.config import read_slot_people as read_fillers
-from kgbias.methods.rag import preference
-from kgbias.methods.rag.preference import read_wikieval
-from kgbias.methods.sofa.benchmark_scores import read_benchmarks
-from kgbias.methods.sofa.build import read_stereotypes as build_stereotypes
-from kgbias.methods.stories import stereotales
-from kgbias.methods.stories.config import read_people
 from kgbias.probe import apx
 from kgbias.probe.apx import read_apx
 from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
 from kgbias.study import review
+from tests.rooms import import_parts
+from tests.table_forms import FORMS, HandedTable, Rows, parquet
 from tests.texts import Texts
-
-Rows = list[dict[str, str]]
-
-
-def delimited(rows: Rows, delimiter: str) -> bytes:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(rows[0]), delimiter=delimiter)
-    writer.writeheader()
-    writer.writerows(rows)
-    return out.getvalue().encode()
-
-
-def parquet(rows: Rows) -> bytes:
-    pa = pytest.importorskip("pyarrow")
-    from pyarrow import parquet as pq
-
-    out = io.BytesIO()
-    pq.write_table(pa.Table.from_pylist(rows), out)
-    return out.getvalue()
-
-
-def workbook(rows: Rows) -> bytes:
-    openpyxl = pytest.importorskip("openpyxl")
-    book = openpyxl.Workbook()
-    sheet = book.active
-    for line in (list(rows[0]), *([row[name] for name in rows[0]] for row in rows)):
-        sheet.append(line)
-    book.save(out := io.BytesIO())
-    return out.getvalue()
-
-
-FORMS: dict[str, Callable[[Rows], bytes]] = {
-    "comma": lambda rows: delimited(rows, ","),
-    "semicolon": lambda rows: delimited(rows, ";"),
-    "tab": lambda rows: delimited(rows, "\t"),
-    "mark": lambda rows: b"\xef\xbb\xbf" + delimited(rows, ","),
-    "utf-16": lambda rows: delimited(rows, "\t").decode().encode("utf-16"),
-    "gb18030": lambda rows: delimited(rows, ",").decode().encode("gb18030"),  # with --encoding
-    "cp1252": lambda rows: delimited(rows, ";").decode().encode("cp1252"),  # with --encoding
-    "comments": lambda rows: b"# made by hand\n#\n" + delimited(rows, ","),
-    "spaces": lambda rows: delimited([{f"{k} ": v for k, v in row.items()} for row in rows], ","),
-    "windows": lambda rows: delimited(rows, ",").replace(b"\n", b"\r\n"),
-    "gzip": lambda rows: gzip.compress(delimited(rows, ","), mtime=0),
-    "json": lambda rows: json.dumps(rows, indent=1).encode(),
-    "json within": lambda rows: json.dumps({"version": 1, "data": rows}).encode(),
-    "json by column": lambda rows: json.dumps(
-        {name: {str(n): row[name] for n, row in enumerate(rows)} for name in rows[0]}
-    ).encode(),
-    "json lines": lambda rows: "".join(json.dumps(row) + "\n" for row in rows).encode(),
-    "json lines, packed": lambda rows: gzip.compress(
-        "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
-    ),
-    "parquet": parquet,
-    "excel": workbook,
-}
 
 word = st.text("abcdefghijklmnopqrstuvwxyzäéñßşжあ北", min_size=2, max_size=9)
 # How tables write that there is no value.
 word = word.filter(lambda text: text not in ("null", "nan", "na", "none"))
 phrase = st.lists(word, min_size=1, max_size=3).map(" ".join)
 WESTERN_LETTERS = str.maketrans("şжあ北", "çœøþ")
+
+
+def list_readers(kind: str) -> list[Callable[[Any], Any]]:
+    """The readers, or checks, of a kind that methods have: in `tests/methods/NAME/doors.py`."""
+    return [reader for part in import_parts("doors") for reader in getattr(part, kind, ())]
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -153,48 +87,32 @@ def same_at_every_door(form: str, data: Rows, path: Path) -> None:
         }
         for row in data
     ]
-    path.write_bytes(FORMS[form](rows))
+    table = HandedTable(form, rows, path)
+    table.write()
     columns, found = read_table(path, ("group", "attribute"))
     assert [dict(row) for _, row in found] == rows and columns == list(rows[0])
     assert [{k: as_text(v) for k, v in row.items()} for _, row in read_sheet(path).rows] == rows
-
-    said = [(r["group"], r["attribute"], r["category"]) for r in rows]
-    assert [(s.group, s.attribute, s.category) for s in read_stereotypes(path)] == said
-    people = [(p.name, p.group, p.category) for p in read_people(path)]
-    assert people == [(g, g, c) for g, _, c in said]
     kept = {(t, c) for c, texts in read_statements(path).items() for t in texts}
+    said = [(r["group"], r["attribute"], r["category"]) for r in rows]
     assert kept == {(t, c) for _, t, c in said}
     assert len(FileScorer("toxicity", str(path)).score([r["sentence"] for r in rows])) == len(rows)
     imported = read_file(path).statements
     assert [(s.triple.group, s.triple.object, s.category) for s in imported] == said
 
-    alone = [{"group": r["group"], "category": r["category"]} for r in rows]
-    path.write_bytes(FORMS[form](alone))
-    groups = {(g, s.category.name) for s in read_seeds(str(path)) for g in s.groups}
+    alone = table.choose("group", "category")
+    groups = {(g, s.category.name) for s in read_seeds(str(alone)) for g in s.groups}
     assert groups == {(g, c) for g, _, c in said}
-    listed = {(g, c) for c, names in read_identities(str(path)).items() for g in names}
+    listed = {(g, c) for c, names in read_identities(str(alone)).items() for g in names}
     assert listed == groups
 
     # The doors of single commands, each with the columns that it declares.
-    def handed(*columns: str, **more: str) -> Path:
-        path.write_bytes(FORMS[form]([{c: r[c] for c in columns} | more for r in rows]))
-        return path
-
-    built = build_stereotypes(handed("statement", "category"))
-    assert built.rows == [(c, t) for _, t, c in said]
-    named = read_names(str(handed("name", "group")))
+    named = read_names(str(table.choose("name", "group")))
     assert named == tuple((g, g) for g, _, _ in said)
-    told = read_descriptors(str(handed("attribute", descriptor="calm")))
+    told = read_descriptors(str(table.choose("attribute", descriptor="calm")))
     assert {d.text for d in told} == {"calm"} and len(told) == len(rows)
-    fillers = read_fillers(handed("name", "group", "category", slot="name"))
-    assert {(p.name, p.category) for p in fillers} == groups
-    asked = read_requests(handed("group", request="a", text="Praise {name}."))
-    assert [w.text for w in asked] == ["Praise {name}."]
-    crows = read_crows_pairs(handed("group", sent_more="a b", sent_less="a c", bias_type="d"))
-    assert crows.count == len(rows)
-    schemas = handed("group", sentid="nurse.guest.0.male.txt", sentence="The nurse said he left.")
-    assert read_winogender(schemas).count == len(rows)
-    whole_rows(form, rows, path)
+    whole_rows(table)
+    for check in list_readers("TABLE_CHECKS"):
+        check(table)
     (path.parent / "table.card.toml").write_text(
         'name = "own"\nmeasure = "toxicity"\nkind = "person"\nraters = ["Ana"]\n'
     )
@@ -204,45 +122,22 @@ def same_at_every_door(form: str, data: Rows, path: Path) -> None:
     assert [one.text for one in own.statements] == [r["text"] for r in by_text]
 
 
-def whole_rows(form: str, rows: Rows, path: Path) -> None:
+def whole_rows(table: HandedTable) -> None:
     """The doors whose columns no other door has, one name or attribute a row."""
-
-    def handed(columns: tuple[str, ...], **cells: str | list[str]) -> Path:
-        """A table of these columns, where a cell that is not given is the attribute."""
-        table = [
-            {
-                c: cells[c][n] if isinstance(cells.get(c), list) else cells.get(c, r["attribute"])
-                for c in columns
-            }
-            for n, r in enumerate(rows)
-        ]
-        path.write_bytes(FORMS[form](table))
-        return path
-
-    groups, attributes = [r["group"] for r in rows], [r["attribute"] for r in rows]
-    compared = read_wikieval(handed(preference.PAIR_TABLE.columns, question=groups))
-    assert [(w.question, w.context_v2) for w in compared] == list(
-        zip(groups, attributes, strict=True)
-    )
+    groups, attributes = table.groups, table.attributes
     measured = read_apx(
-        handed(apx.TABLE_FORMAT.columns, Group=groups, descriptor="calm", apx_1="0.5")
+        table.fill(apx.TABLE_FORMAT.columns, Group=groups, descriptor="calm", apx_1="0.5")
     )
-    assert measured.groups == tuple(groups) and measured.values.tolist() == [[[0.5]] * len(rows)]
-    scored = read_benchmarks(handed(("model", "own"), model=groups, own="0.5"))
-    assert scored == {"own": dict.fromkeys(groups, 0.5)}
-    decided = review._read_decisions(handed(review.DECISIONS_FORMAT.columns, id=groups))
+    assert measured.groups == tuple(groups) and measured.values.tolist() == [[[0.5]] * len(groups)]
+    decided = review._read_decisions(table.fill(review.DECISIONS_FORMAT.columns, id=groups))
     assert [one[3] for one in decided] == attributes
-    labelled = list(labelling._filled_rows(handed(labelling.SHEET_FORMAT.columns)))
-    assert [row["statement"] for _, row in labelled] == attributes
-    told = stereotales._read_rows(handed(stereotales.TABLE_FORMAT.columns))
-    assert [row["story"] for row in told] == attributes
-    people = read_file(handed(("name", "trait"), name=groups), format="profiles").statements
+    people = read_file(table.fill(("name", "trait"), name=groups), format="profiles").statements
     assert [(s.triple.group, s.triple.object) for s in people] == list(
         zip(groups, attributes, strict=True)
     )
     coded = {"sentence": [f"They sing {n}." for n in range(3)], "gold_label": [0, 1, 2]}
     examples, _ = read_examples(
-        handed(
+        table.fill(
             stereoset_file.TABLE_FORMAT.columns,
             context="They BLANK.",
             target=groups,
@@ -250,12 +145,6 @@ def whole_rows(form: str, rows: Rows, path: Path) -> None:
         )
     )
     assert [one.target for one in examples] == groups
-    info = {"ans0": ["x", "x"], "ans1": ["y", "y"], "ans2": ["unknown", "unknown"]}
-    own = {"question_polarity": "neg", "context_condition": "ambig", "label": "2"}
-    asked = read_bbq(
-        [handed(bbq.TABLE_FORMAT.columns, answer_info=str(info), ans0=attributes, **own)]
-    )
-    assert [q.answers[0] for q in asked._questions] == attributes
 
 
 @pytest.mark.parametrize("encoding", ["cp1252", "mac_roman", "latin-1"])
@@ -294,8 +183,6 @@ def test_the_commands_take_an_encoding(
     told = capsys.readouterr()
     assert "1 statements" in told.out
     texts.check(told.err)
-    # The published Dutch CrowS-Pairs are in Mac Roman.
-    assert any("--encoding" in option.opts for option in benchmark.params)
 
 
 @pytest.mark.parametrize(
@@ -380,8 +267,8 @@ def test_stereoset_as_it_is_published_and_as_the_hub_has_it(tmp_path: Path) -> N
     for name, content in {**files, "e.parquet": parquet(rows)}.items():
         (tmp_path / name).write_bytes(content)
         found.append(read_examples(tmp_path / name)[0])
-        told = read_stereotypes(tmp_path / name)
-        assert [(t.group, t.attribute) for t in told] == [("baker", "loud")]
+        for read in list_readers("STEREOSET_READERS"):
+            assert read(tmp_path / name) == [("baker", "loud")]
     assert all(examples == found[0] for examples in found)
     assert found[0][0].sentences[0] == "The baker is loud."
 
@@ -462,9 +349,6 @@ def test_cells_of_triples_and_scores_as_other_programs_write_them(
     assert found.value == 0.25
     with texts.raises(DataError):
         FileScorer("toxicity", str(path)).score(["Orcs are loud"])
-    path.write_text("Identity;Attribute;offensiveness\nElves;\"['kind', 'shy']\";0,5\n")
-    known = [(s.group, s.attribute, s.offensiveness) for s in read_stereotypes(path)]
-    assert known == [("Elves", "kind", 0.5), ("Elves", "shy", 0.5)]
 
 
 def test_what_an_export_guards_is_its_text_at_every_door(tmp_path: Path) -> None:
@@ -494,8 +378,10 @@ def test_a_table_of_other_columns_is_no_list_of_statements(
 ) -> None:
     path = tmp_path / "table.csv"
     path.write_text(text)
-    for read in (read_statements, build_stereotypes):
-        with texts.raises(DataError):
+    with texts.raises(DataError):
+        read_statements(path)
+    for read in list_readers("STATEMENT_READERS"):
+        with pytest.raises(DataError, match="has no column 'statement'"):
             read(path)
 
 
@@ -524,7 +410,8 @@ def test_what_is_no_text_and_no_table_is_named_at_every_door(
 
     path = tmp_path / "table.csv"
     path.write_bytes(data)
-    for read in (read_identities, read_statements, read_sets, read_tests, read_rows):
+    own = (read_identities, read_statements, read_sets, read_rows)
+    for read in (*own, *list_readers("FILE_READERS")):
         with pytest.raises(DataError, match=f"is {name}"):
             read(path)
 
@@ -563,7 +450,7 @@ def test_of_many_columns_a_line_names_the_first(tmp_path: Path, texts: Texts) ->
 def test_what_is_no_list_is_not_read_as_one(text: str, why: str, tmp_path: Path) -> None:
     path = tmp_path / "list.txt"
     path.write_text(text)
-    for read in (read_identities, read_statements, build_stereotypes, read_seeds):
+    for read in (read_identities, read_statements, read_seeds, *list_readers("STATEMENT_READERS")):
         with pytest.raises(DataError, match=re.escape(why)):
             read(str(path) if read is read_seeds else path)  # type: ignore[operator]
 
@@ -672,15 +559,8 @@ def test_scores_in_json_lines_need_not_share_their_keys(tmp_path: Path) -> None:
     assert FileScorer("toxicity", str(path)).score(["Orcs sing"])[0].value == 0.5
 
 
-@pytest.mark.parametrize("cell", ["-1", '{""a"": 1}'])
-def test_a_column_of_that_name_may_hold_something_else(
-    cell: str, tmp_path: Path, texts: Texts
-) -> None:
-    """As the column stereotype of BUG, which says whether a sentence is one."""
+def test_a_number_is_no_statement(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
-    path.write_text(f'sentence,stereotype\nThe nurse sings.,"{cell}"\n')
-    with texts.raises(DataError):
-        build_stereotypes(path)
     path.write_text("statement\n0\n")
     with pytest.raises(DataError, match="'0' is no statement"):
         read_statements(path)

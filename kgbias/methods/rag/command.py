@@ -83,7 +83,7 @@ _REASON_TEXTS = {
     help="Instead, pairwise accuracy on your copy of WikiEval; world: on fifty pairs of the "
     "reference world.",
 )
-@setting("prompts", metavar="FOLDER", help="The judge's prompts (default: ragas-2023).")
+@setting("prompts", metavar="FOLDER", help="The judge's prompts (default: those of RAGAS's paper).")
 @prompts_form_option
 @settings(seed=library_default(rag.check_run, "seed"))
 @base_url_option

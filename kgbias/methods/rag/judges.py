@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cache
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -25,7 +26,7 @@ from kgbias.methods.rag.rules import check_statement, content_stems
 from kgbias.models.base import Completer
 from kgbias.parameters import JudgeOptions
 
-DEFAULT_PROMPTS = "ragas-2023"
+PAPER_PROMPTS = Path(__file__).with_name("prompts")
 LOCAL_JUDGES = ("rule", "minilm")
 MIN_SAME_COSINE = 0.8  # the least cosine at which two sentences count as saying the same
 MIN_TOPIC_COSINE = 0.4  # the least cosine at which a sentence is about a question
@@ -261,7 +262,7 @@ def open_judge(
         yield make_local_judge(judge, lambda: lazy_embedder(progress))
         return
     assert store is not None
-    prompts = load_prompts(judging.get("prompts", DEFAULT_PROMPTS), TEMPLATE_VALUES)
+    prompts = load_prompts(judging.get("prompts", PAPER_PROMPTS), TEMPLATE_VALUES)
     with open_prompter(judge, store, progress, seed, judging) as prompted:
         yield ModelJudge(prompted, prompts)
 

@@ -11,6 +11,7 @@ import pytest
 
 from kgbias.errors import DataError
 from kgbias.methods.benchmarks.bbq import read_bbq
+from kgbias.methods.benchmarks.command import benchmark
 from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.stereoset import read_stereoset
 from kgbias.methods.benchmarks.winogender import read_winogender
@@ -234,3 +235,8 @@ def test_sets_that_are_no_benchmark_are_refused_by_name(
     path = tmp_path / "file.txt"
     path.write_text(text)
     check_refused_by_name(lambda: read(path), name)
+
+
+def test_the_command_takes_an_encoding() -> None:
+    """The published Dutch CrowS-Pairs are in Mac Roman."""
+    assert any("--encoding" in option.opts for option in benchmark.params)

@@ -446,3 +446,10 @@ def test_an_index_is_no_offensiveness(tmp_path: Path) -> None:
     (tmp_path / "known.csv").write_text(",identity,attribute\n3,Elves,tall\n")
     (found,) = read_stereotypes(tmp_path / "known.csv")
     assert math.isnan(found.offensiveness) and found.annotators is None
+
+
+def test_a_cell_may_list_attributes(tmp_path: Path) -> None:
+    path = tmp_path / "known.csv"
+    path.write_text("Identity;Attribute;offensiveness\nElves;\"['kind', 'shy']\";0,5\n")
+    found = [(s.group, s.attribute, s.offensiveness) for s in read_stereotypes(path)]
+    assert found == [("Elves", "kind", 0.5), ("Elves", "shy", 0.5)]

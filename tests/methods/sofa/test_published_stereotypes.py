@@ -6,6 +6,7 @@ import pytest
 
 from kgbias.errors import DataError
 from kgbias.methods.sofa.build import read_stereotypes
+from tests.texts import Texts
 from tests.unit.test_published_forms import EEC, TEMPLATES, check_refused_as_template
 
 
@@ -23,3 +24,14 @@ def test_a_table_of_sentences_is_no_list_of_its_rows(tmp_path: Path) -> None:
 @pytest.mark.parametrize("template", TEMPLATES)
 def test_a_template_is_no_stereotype(template: str, tmp_path: Path) -> None:
     check_refused_as_template(read_stereotypes, template, tmp_path)
+
+
+@pytest.mark.parametrize("cell", ["-1", '{""a"": 1}'])
+def test_a_column_of_that_name_may_hold_something_else(
+    cell: str, tmp_path: Path, texts: Texts
+) -> None:
+    """As the column stereotype of BUG, which says whether a sentence is one."""
+    path = tmp_path / "table.csv"
+    path.write_text(f'sentence,stereotype\nThe nurse sings.,"{cell}"\n')
+    with texts.raises(DataError):
+        read_stereotypes(path)
