@@ -32,6 +32,7 @@ from kgbias.models.answer_tasks import Finished, Task, TaskQueue
 from kgbias.models.base import Completion, Request
 from kgbias.models.load import cache_parameter, read_cache
 from kgbias.models.noise import gumbel_noise, noise_keys
+from kgbias.models.products import fast_products, find_linear_layers
 from kgbias.models.truncate import Truncation, min_p_bounds, score_bounds
 
 if TYPE_CHECKING:
@@ -88,6 +89,7 @@ class Sampler:
         from inspect import signature
 
         self._model = model
+        self._linear_layers = find_linear_layers(model)
         self._tokenizer = tokenizer
         forward_parameters = signature(model.forward).parameters
         self._cache_name = cache_parameter(model)
@@ -298,13 +300,14 @@ class Sampler:
             # Padding, which is not read, is not counted.
             positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             options["position_ids"] = positions.to(device)
-        output = self._model(
-            input_ids=ids.to(device),
-            attention_mask=mask.to(device),
-            **({self._cache_name: cache} if cache is not None else {}),
-            use_cache=self._uses_cache,
-            **options,
-        )
+        with fast_products(self._linear_layers):
+            output = self._model(
+                input_ids=ids.to(device),
+                attention_mask=mask.to(device),
+                **({self._cache_name: cache} if cache is not None else {}),
+                use_cache=self._uses_cache,
+                **options,
+            )
         return ModelStep(output.logits[:, -1], read_cache(output) if self._uses_cache else None)
 
     def _keep_prefixes(self, prefixes: Mapping[tuple[int, ...], _Prefix]) -> None:

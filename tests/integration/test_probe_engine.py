@@ -9,6 +9,7 @@ import pytest
 
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.io.progress import SilentProgress
+from kgbias.models.load import unload
 from kgbias.models.score.engine import TIERS, CausalEngine, join_trees, pack_trees
 from kgbias.models.score.load import open_scorer
 from tests import tiny
@@ -63,6 +64,27 @@ def test_perplexity_is_that_of_one_token_after_another(gpt2: Path) -> None:
     assert [bits * math.log(2) for _, bits in surprisals] == pytest.approx(
         [-value for value in expected], rel=1e-5
     )
+
+
+def test_a_model_is_checked_as_it_is_opened_first(
+    gpt2: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checks: list[CausalEngine] = []
+    choose_tier = CausalEngine._choose_tier
+
+    def note_check(engine: CausalEngine) -> str:
+        checks.append(engine)
+        return choose_tier(engine)
+
+    monkeypatch.setattr(CausalEngine, "_choose_tier", note_check)
+    unload()
+    scorers: list[Any] = [open_scorer(f"hf:{gpt2}") for _ in range(3)]
+    assert [scorer.convention.tier for scorer in scorers] == ["tree"] * 3
+    assert len(checks) == 1
+    hook = scorers[0].engine._model.register_forward_hook(lambda *_: None)
+    open_scorer(f"hf:{gpt2}")  # loaded anew, since somebody changed the one that was
+    assert len(checks) == 2
+    hook.remove()
 
 
 def test_with_nothing_before_it_the_first_token_is_not_scored(gpt2: Path) -> None:

@@ -435,14 +435,16 @@ class CausalScorer(LeftToRight):
         *,
         kind: str = "causal",
         dtype: str = "",
+        is_checked: bool = False,
         notify: Notify = lambda _: None,
     ) -> None:
-        """`dtype` is what the model was loaded in (default: the type of its weights)."""
+        """`dtype` is what the model was loaded in (default: the type of its weights), `is_checked`
+        whether it was seen before that it does not look ahead."""
         from kgbias.models.score.engine import CausalEngine
 
         weight_dtype = str(model.dtype).removeprefix("torch.")
         vocabulary = int(model.config.get_text_config().vocab_size)
-        if looks_ahead(
+        if not is_checked and looks_ahead(
             lambda ids: model(input_ids=ids, use_cache=False).logits,
             vocabulary,
             model.device,

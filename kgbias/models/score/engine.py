@@ -27,6 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.models.load import cache_parameter, read_cache, to_float64
+from kgbias.models.products import fast_products, find_linear_layers, gains, multiply
 
 if TYPE_CHECKING:
     import torch
@@ -184,6 +185,7 @@ class OutputLayer:
         layer = model.get_output_embeddings()
         self._weight = layer.weight
         self._bias = getattr(layer, "bias", None)
+        self._gains = gains(layer.weight)
         self._scale = float(getattr(config, "logit_scale", None) or 1.0)
         self._scale *= float(getattr(config, "lm_head_multiplier", None) or 1.0)
         self._scale /= float(getattr(config, "logits_scaling", None) or 1.0)
@@ -250,9 +252,12 @@ class OutputLayer:
         tile = states.new_empty(len(states) * columns)
         for start in range(0, len(self._weight), columns):
             weight = self._weight[start : start + columns]
-            logits = tile[: len(states) * len(weight)].view(len(states), len(weight))
-            torch.mm(states, weight.T, out=logits)
-            logits = logits.float()
+            if self._gains:
+                logits = multiply(states, weight)
+            else:
+                logits = tile[: len(states) * len(weight)].view(len(states), len(weight))
+                torch.mm(states, weight.T, out=logits)
+                logits = logits.float()
             if self._bias is not None:
                 logits += self._bias[start : start + columns].float()
             yield self._shape_logits(logits)
@@ -294,8 +299,8 @@ class _SharedProbes(NamedTuple):
 
 class CausalEngine:
     """Scores sequences with one causal model of transformers. `tier` was chosen by its self-check,
-    or given. While it computes, the model's activations are exchanged for faster equivalents, if
-    there are any; other users of the model do not notice."""
+    or given. While it computes, the model's activations and products are exchanged for faster
+    equivalents, if there are any; other users of the model do not notice."""
 
     def __init__(self, model: Any, tier: str = "auto") -> None:
         self._model = model
@@ -344,7 +349,7 @@ class CausalEngine:
             1 if stems is None else stems[places_by_sequence[ids][0]] for ids in distinct
         ]
         rows: list[Values] = [np.empty(0)] * len(sequences)
-        with torch.inference_mode(), _fuse_activations(self._model):
+        with torch.inference_mode(), _faster_layers(self._model):
             for index, values in self._compute(distinct, stem_lengths):
                 row = values.cpu().double().numpy()
                 for place in places_by_sequence[distinct[index]]:
@@ -479,7 +484,7 @@ class CausalEngine:
         probes, stems = self._make_probes()
         dtype = str(self._model.dtype).removeprefix("torch.")
         tolerance = _TOLERANCES.get(dtype, _ROUGH_TOLERANCE)
-        with torch.inference_mode(), _fuse_activations(self._model):
+        with torch.inference_mode(), _faster_layers(self._model):
             exact_values = [
                 values.cpu().double() for _, values in self._compute_alone(probes, stems)
             ]
@@ -513,6 +518,14 @@ class CausalEngine:
         probes[stems[1] + endings[1][:3]] = len(stems[1])
         fitting_probes = {ids: stem for ids, stem in probes.items() if len(ids) <= self._window}
         return _SharedProbes(list(fitting_probes), list(fitting_probes.values()))
+
+
+@contextmanager
+def _faster_layers(model: Any) -> Iterator[None]:
+    """Inside this context, a model's layers are computed by faster equivalents, where there are
+    any."""
+    with _fuse_activations(model), fast_products(find_linear_layers(model)):
+        yield
 
 
 @contextmanager

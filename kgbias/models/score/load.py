@@ -1,7 +1,8 @@
 """Opening a model that scores texts, by its spec."""
 
 from inspect import signature
-from typing import cast
+from typing import Any, cast
+from weakref import WeakKeyDictionary
 
 from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.io.traces import restore_state
@@ -19,6 +20,9 @@ from kgbias.models.spec import KINDS, Spec, list_forms, parse_spec, resolve
 from kgbias.parameters import NotApplicable
 
 _SCORED_KINDS = ("causal", "masked", "decoder", "seq2seq")
+# Of the causal models that were opened before: `load` gives the same one again only as long as
+# nobody has changed it.
+_checked_tiers: WeakKeyDictionary[Any, str] = WeakKeyDictionary()
 
 
 @restore_state()
@@ -151,8 +155,19 @@ def open_local_scorer(
         masked_scorer = MaskedScorer(info, tokenizer, model, dtype, words=bool(words))
         masked_scorer.parameters = int(model.num_parameters())
         return masked_scorer
+    checked_tier = _checked_tiers.get(model) if tier == "auto" else None
     scorer = CausalScorer(
-        info, tokenizer, model, begin, tier, kind=kind, dtype=dtype, notify=notify
+        info,
+        tokenizer,
+        model,
+        begin,
+        checked_tier or tier,
+        kind=kind,
+        dtype=dtype,
+        is_checked=checked_tier is not None,
+        notify=notify,
     )
+    if tier == "auto":
+        _checked_tiers[model] = scorer.engine.tier
     scorer.parameters = int(model.num_parameters())
     return scorer
