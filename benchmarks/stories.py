@@ -2,7 +2,7 @@
 
     python benchmarks/stories.py [--reader SPEC] [--form chat] [--store FILE] [--first N] [--wrong]
 
-The stories are Gemma 3 270M's (tests/data/stories.jsonl says how they were told), labelled by a
+The stories are Gemma 3 270M's (tests/data/README.md says how they were told), labelled by a
 language model. Without --reader the rules read them; with it, the model of that spec, asked as
 `kgbias --set reader=SPEC stories` asks it, through the answer log of --store. Prints precision and
 recall by attribute, with 95% Wilson intervals for all; for a model also how its readings ended, and
@@ -21,7 +21,7 @@ from kgbias.methods.stories.model_reader import read_reading, reading_request
 from kgbias.methods.stories.rule_reader import READERS, StoryClaim, read_story
 from kgbias.models.base import PromptForm
 from kgbias.stats.inference import proportion
-from tests.labelled_stories import LabelledStory, read_labelled, score_reader
+from tests.methods.stories.labelled_stories import LabelledStory, read_labelled, score_reader
 
 
 def read_by_rules(story: LabelledStory) -> list[StoryClaim]:

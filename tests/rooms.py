@@ -4,6 +4,7 @@ import tomllib
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 
@@ -34,3 +35,8 @@ def import_parts(name: str) -> list[ModuleType]:
         for path in paths
         if path.is_file()
     ]
+
+
+def list_readers(kind: str) -> list[Any]:
+    """The readers, or checks, of a kind that methods have: in `tests/methods/NAME/doors.py`."""
+    return [reader for part in import_parts("doors") for reader in getattr(part, kind, ())]

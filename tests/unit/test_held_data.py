@@ -14,11 +14,9 @@ from kgbias.crawl.seeds import seeds_in_memory
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.methods import associations
 from kgbias.methods.associations.sets import parse_tests as word_sets
-from kgbias.methods.pairs.config import read_requests
-from kgbias.methods.pairs.config import read_slot_people as read_pairs_people
-from kgbias.methods.stories.config import read_people
 from kgbias.models.vectors import vectors_in_memory
 from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
+from tests.rooms import list_readers
 from tests.texts import Texts
 
 pd = pytest.importorskip("pandas")
@@ -52,16 +50,8 @@ DOORS: dict[str, tuple[Callable[[Any], Any], list[dict[str, Any]]]] = {
     "statements": (read_statements, [{"statement": "love rain", "category": "gender"}]),
     "names": (read_names, [{"name": "Ann", "group": "Women"}]),
     "descriptors": (read_descriptors, [{"descriptor": "kind", "axis": "traits"}]),
-    "people": (read_people, [{"name": "a baker", "group": "Bakers", "category": "trade"}]),
-    "pairs": (
-        read_pairs_people,
-        [
-            {"slot": "name", "name": "Ann", "group": "Women", "category": "gender"},
-            {"slot": "name", "name": "Bob", "group": "Men", "category": "gender"},
-        ],
-    ),
-    "requests": (read_requests, [{"request": "advice", "text": "Advise {name}."}]),
     "groups": (seeds_in_memory, [{"group": "Bakers", "category": "trade", "variants": "Cooks"}]),
+    **{name: (read, rows) for name, read, rows in list_readers("HELD_TABLES")},
 }
 
 
@@ -116,14 +106,6 @@ def test_the_index_of_a_frame_is_a_column_if_it_has_a_name() -> None:
         assert study.import_file(frame.set_index(["group", "predicate"])).id == plain.id
         counted = frame.groupby(["group", "predicate", "object"]).size()
         assert study.import_file(counted.to_frame("count")).import_result.statements == 2
-
-
-def test_recorded_stereotypes_in_a_frame() -> None:
-    from kgbias.io.tables_in_memory import as_table_file
-    from kgbias.methods.known.tables import read_stereotypes
-
-    with as_table_file(pd.DataFrame({"group": ["Men"], "attribute": ["rude"]})) as path:
-        assert [s.attribute for s in read_stereotypes(path)] == ["rude"]
 
 
 @pytest.mark.parametrize(

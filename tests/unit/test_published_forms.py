@@ -13,8 +13,8 @@ import pytest
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError
 from kgbias.measure.labelled_sets import read_sets
-from kgbias.methods.known.tables import read_stereotypes
 from kgbias.probe.sets import read_identities, read_statements
+from tests.rooms import list_readers
 from tests.texts import Texts
 
 
@@ -73,7 +73,7 @@ def test_sets_that_no_door_reads_are_refused_by_name(text: str, name: str, tmp_p
         lambda: read_seeds(str(path)),
         lambda: read_identities(str(path)),
         lambda: read_statements(path),
-        lambda: read_stereotypes(path),
+        *(lambda read=read: read(path) for read in list_readers("STEREOTYPE_READERS")),
         lambda: read_sets(path),
     ]
     if name == "HONEST":
@@ -144,14 +144,13 @@ def test_a_template_is_no_statement(template: str, tmp_path: Path) -> None:
         ('group,attribute\n"Bakers,late\nTailors,slow\n', "mark is opened and not closed"),
     ],
 )
-@pytest.mark.parametrize("read", [read_seeds, read_identities, read_stereotypes])
+@pytest.mark.parametrize("read", [read_seeds, read_identities, *list_readers("STEREOTYPE_READERS")])
 def test_what_is_broken_or_of_another_format_is_refused(
     read: Any, text: str, why: str, tmp_path: Path
 ) -> None:
     (tmp_path / "file.csv").write_text(text)
-    path = tmp_path / "file.csv"
     with pytest.raises(DataError, match=why):
-        read(path if read is read_stereotypes else str(path))
+        read(str(tmp_path / "file.csv"))
 
 
 def test_two_names_of_columns_are_no_statement(tmp_path: Path, texts: Texts) -> None:

@@ -27,13 +27,10 @@ from kgbias.crawl.seeds import (
 )
 from kgbias.errors import DataError, Interrupted, ModelError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.methods.pairs.config import configure_pairs
-from kgbias.methods.stories.config import configure_stories
 from kgbias.models.base import Completion, Request
 from kgbias.models.budget import Budget
 from tests.hostile import HOSTILE_TEXTS
 from tests.scripted_model import ScriptedModel
-from tests.texts import Texts
 
 
 def small(**changes: object) -> CrawlConfig:
@@ -311,37 +308,18 @@ def test_a_name_of_one_person_is_asked_about_with_a_remark() -> None:
     assert "plural" not in CliRunner().invoke(cli, [*given, "--prompts", "german"]).stderr
 
 
-def test_one_file_of_groups_for_crawl_stories_and_pairs(tmp_path: Path) -> None:
+TRADES = (
+    "group,category,variants,person\n"
+    "Bakers,work,Bread makers,a baker\nGlaziers,work,,a glazier\nWomen,gender,,\n"
+)
+
+
+def test_a_file_of_groups_may_have_a_column_of_persons(tmp_path: Path) -> None:
+    """Which stories and pairs read."""
     path = tmp_path / "trades.csv"
-    path.write_text(
-        "group,category,variants,person\n"
-        "Bakers,work,Bread makers,a baker\nGlaziers,work,,a glazier\nWomen,gender,,\n"
-    )
+    path.write_text(TRADES)
     crawled = kgbias.price("smollm2", seeds=str(path)).groups_by_category
     assert crawled == {"work": ("Bakers", "Glaziers"), "gender": ("Women",)}
-    told = configure_stories("smollm2", seeds=str(path))
-    assert [p.name for p in told.people if p.category == "work"] == ["a baker", "a glazier"]
-    assert {p.group for p in told.people} == {"Bakers", "Glaziers", "Women"}
-    assert "a woman" in {p.name for p in told.people}  # the pack has words for them
-    path.write_text("group,person\nBakers,a baker\nGlaziers,\n")
-    asked = configure_pairs("smollm2", seeds=str(path))
-    assert [(p.slot, p.name, p.category) for p in asked.people] == [
-        ("group", "a baker", "trades"),
-        ("group", "someone from the group Glaziers", "trades"),
-    ]
-    assert {w.slot for w in asked.wordings} == {"group"}
-
-
-def test_a_group_is_added_to_categories_in_every_command(texts: Texts) -> None:
-    for configure in (configure_stories, configure_pairs):
-        both = configure("smollm2", category="gender", group="Women")
-        assert {g.name for g in both.groups} > {"Women"}
-        with texts.raises(UsageError):
-            configure("smollm2", group="Woman")
-        with pytest.raises(UsageError, match="no category 'sex'"):
-            configure("smollm2", category="sex")
-    alone = configure_stories("smollm2", category="job", group=["Bakers", "Women"])
-    assert {(g.name, g.category) for g in alone.groups} == {("Bakers", "job"), ("Women", "gender")}
 
 
 def test_of_many_singular_names_the_first_are_listed() -> None:

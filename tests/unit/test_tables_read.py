@@ -36,7 +36,7 @@ from kgbias.probe import apx
 from kgbias.probe.apx import read_apx
 from kgbias.probe.sets import read_descriptors, read_identities, read_names, read_statements
 from kgbias.study import review
-from tests.rooms import import_parts
+from tests.rooms import list_readers
 from tests.table_forms import FORMS, HandedTable, Rows, parquet
 from tests.texts import Texts
 
@@ -45,11 +45,6 @@ word = st.text("abcdefghijklmnopqrstuvwxyzäéñßşжあ北", min_size=2, max_s
 word = word.filter(lambda text: text not in ("null", "nan", "na", "none"))
 phrase = st.lists(word, min_size=1, max_size=3).map(" ".join)
 WESTERN_LETTERS = str.maketrans("şжあ北", "çœøþ")
-
-
-def list_readers(kind: str) -> list[Callable[[Any], Any]]:
-    """The readers, or checks, of a kind that methods have: in `tests/methods/NAME/doors.py`."""
-    return [reader for part in import_parts("doors") for reader in getattr(part, kind, ())]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -11,6 +11,7 @@ def read_pairs(path: Path) -> list[tuple[str, str]]:
 
 
 STEREOSET_READERS = (read_pairs,)
+STEREOTYPE_READERS = (lambda path: read_stereotypes(Path(path)),)
 
 
 def check(table: HandedTable) -> None:

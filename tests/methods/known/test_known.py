@@ -17,6 +17,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.evidence.claims import extract_claims
 from kgbias.graph.selection import SelectedStatements
 from kgbias.graph.types import BeliefRun, BelievedEdge
+from kgbias.io.tables_in_memory import as_table_file
 from kgbias.methods.known.command import _format_share
 from kgbias.methods.known.matching import (
     MIN_KNOWN_COSINE,
@@ -453,3 +454,9 @@ def test_a_cell_may_list_attributes(tmp_path: Path) -> None:
     path.write_text("Identity;Attribute;offensiveness\nElves;\"['kind', 'shy']\";0,5\n")
     found = [(s.group, s.attribute, s.offensiveness) for s in read_stereotypes(path)]
     assert found == [("Elves", "kind", 0.5), ("Elves", "shy", 0.5)]
+
+
+def test_recorded_stereotypes_in_a_frame() -> None:
+    pd = pytest.importorskip("pandas")
+    with as_table_file(pd.DataFrame({"group": ["Men"], "attribute": ["rude"]})) as path:
+        assert [s.attribute for s in read_stereotypes(path)] == ["rude"]

@@ -14,3 +14,14 @@ def check(table: HandedTable) -> None:
 
 
 TABLE_CHECKS = (check,)
+HELD_TABLES = (
+    (
+        "pairs",
+        read_slot_people,
+        [
+            {"slot": "name", "name": "Ann", "group": "Women", "category": "gender"},
+            {"slot": "name", "name": "Bob", "group": "Men", "category": "gender"},
+        ],
+    ),
+    ("requests", read_requests, [{"request": "advice", "text": "Advise {name}."}]),
+)

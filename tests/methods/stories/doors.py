@@ -13,3 +13,6 @@ def check(table: HandedTable) -> None:
 
 
 TABLE_CHECKS = (check,)
+HELD_TABLES = (
+    ("people", read_people, [{"name": "a baker", "group": "Bakers", "category": "trade"}]),
+)

@@ -26,7 +26,7 @@ from kgbias.models.base import Request
 from tests import storyteller
 from tests.conftest import require_modules
 from tests.fault_server import FaultServer
-from tests.labelled_stories import LabelledStory, read_labelled, score_reader
+from tests.methods.stories.labelled_stories import LabelledStory, read_labelled, score_reader
 from tests.scripted_model import ScriptedModel
 from tests.waiting import wait_until
 

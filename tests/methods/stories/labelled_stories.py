@@ -15,7 +15,7 @@ from pathlib import Path
 from kgbias.methods.stories.config import StoryConfig
 from kgbias.methods.stories.rule_reader import StoryClaim
 
-STORIES_FILE = Path(__file__).parent / "data" / "stories.jsonl"
+STORIES_FILE = Path(__file__).with_name("stories.jsonl")
 
 
 @dataclass(frozen=True)
