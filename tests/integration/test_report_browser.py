@@ -186,6 +186,8 @@ def test_a_sentence_is_drawn_once_however_it_was_cut(chromium: Any, tmp_path: Pa
     window = Window(chromium, tmp_path / "report.html")
     drawn = window.page.locator("#picture .node:not(.pill)")
     assert drawn.count() == 2
+    # Without regard, no side is the more negative one.
+    assert window.page.inner_text("#caption") == "2 statements of 2, the most often said."
     tall = drawn.filter(has_text="taller")
     assert "said 3×" in (tall.get_attribute("aria-label") or "")
     tall.click()

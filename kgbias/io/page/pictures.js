@@ -176,7 +176,8 @@ const groupPicture = (g, own, most) => {
     { share: 0.5, room: 0.26, align: "middle", nodes: [groupNode("g", g)] },
     { share: 0.7, room: 0.3, align: "start", nodes: order.slice(half).reverse().map(node) },
   ], order.map(({ n, count }) => linkTo("g", n, n, count)), `What is said of ${plain(texts.group[g])}`);
-  return `${plural(kept.length, "statement")} of ${number(said.length)}, the most often said; the more negative half is on the left.`;
+  const sides = kept.some(({ n }) => valueOf("regard", n) !== null) ? "; the more negative half is on the left" : "";
+  return `${plural(kept.length, "statement")} of ${number(said.length)}, the most often said${sides}.`;
 };
 
 // Two sets of statements side by side: what only one has, and what both have. `ever` holds the keys of
