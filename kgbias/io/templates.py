@@ -9,18 +9,16 @@ and memory (`kgbias.io.template_process`). A name without a value is an error, n
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from kgbias.errors import DataError
 from kgbias.ids import content_id
 from kgbias.io.reading import read_text, read_toml
-
-if TYPE_CHECKING:
-    from kgbias.io.sandbox import TemplateSandbox
+from kgbias.io.sandbox import TemplateSandbox
 
 PromptForm = Literal["completion", "chat"]
+_sandbox = TemplateSandbox("kgbias.io.template_process")
 _DEFAULT_VALUES: Mapping[str, Any] = {
     "group": "",
     "predicate": "",
@@ -82,16 +80,7 @@ class PromptTemplate:
 
 def render_template(text: str, values: Mapping[str, Any]) -> str:
     """The text of a template with these values. Raises DataError for a faulty template."""
-    values_by_name = {"template": text, "values": values}
-    return _open_sandbox().render(values_by_name, DataError, "a prompt template")
-
-
-@cache
-def _open_sandbox() -> "TemplateSandbox":
-    """The process that renders all prompts, which starts at the first one."""
-    from kgbias.io.sandbox import TemplateSandbox
-
-    return TemplateSandbox("kgbias.io.template_process")
+    return _sandbox.render({"template": text, "values": values}, DataError, "a prompt template")
 
 
 def read_template(path: Path, values: Mapping[str, Any] | None = None) -> PromptTemplate:

@@ -42,8 +42,7 @@ GREEDY = {
 @pytest.mark.parametrize("name", GREEDY)
 def test_a_template_takes_no_more_than_its_size(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each of these took gigabytes, or did not end, when a pack was only priced."""
-    sandbox = TemplateSandbox("kgbias.io.template_process", 1)
-    monkeypatch.setattr(templates, "_open_sandbox", lambda: sandbox)
+    monkeypatch.setattr(templates, "_sandbox", TemplateSandbox("kgbias.io.template_process", 1))
     values = {"group": "Women" * 20, "examples": ["a", "b"]}
     with pytest.raises(DataError, match="cannot be rendered"):
         render_template(GREEDY[name], values)
