@@ -1,9 +1,9 @@
 """The command line: a command calls the front door (`kgbias.open`) and prints the result. Its
 module is imported only when the command is called, which keeps `kgbias --help` instant.
 
-To add a command to the core, write a method of `Study` or `Run` in the part that it belongs to, a
-function in a module here, and a line in `kgbias.cli.commands`. A method's command is an entry point
-of the group "kgbias.commands".
+To add a command to the core, write a function in a module here, which calls a method of `Study` or
+`Run`; its decorator says where `kgbias --help` lists it and with what line (`kgbias.cli.commands`).
+A method's command is an entry point of the group "kgbias.commands".
 """
 
 import errno

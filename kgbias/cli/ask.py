@@ -33,7 +33,10 @@ _MAX_QUERY_SECONDS = 60.0  # a time limit for queries written by a model
 
 
 @click.command(
-    cls=Command, examples=("kgbias ask 'What does the model say about women and work?'",)
+    cls=Command,
+    section="Ask and look",
+    short_help="Ask a run a question in plain words; answers have sources.",
+    examples=("kgbias ask 'What does the model say about women and work?'",),
 )
 @click.argument("question")
 @store_option

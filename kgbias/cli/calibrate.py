@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 _STUDY_METHOD, _COVERAGE_METHOD = kgbias.Study.calibrate, kgbias.Study.coverage
 
 
-@click.command(cls=Command, examples=("kgbias calibrate --seeds 3",))
+@click.command(
+    cls=Command,
+    section="Check",
+    short_help="Try the method on a model whose beliefs are known.",
+    examples=("kgbias calibrate --seeds 3",),
+)
 @click.option(
     "--seed",
     default=library_default(_STUDY_METHOD, "seed"),

@@ -28,11 +28,15 @@ class Command(click.Command):
 
     Attributes:
         examples: working command lines, as typed.
+        section: its heading in `kgbias --help`, if it is one of the core's
+            (`kgbias.cli.commands`).
     """
 
-    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **attributes: Any) -> None:
+    def __init__(
+        self, *args: Any, examples: tuple[str, ...] = (), section: str = "", **attributes: Any
+    ) -> None:
         super().__init__(*args, **attributes)
-        self.examples = examples
+        self.examples, self.section = examples, section
 
     def format_help_text(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_help_text(context, formatter)
@@ -137,9 +141,11 @@ class CommandGroup(click.Group):
 
     command_class = Command
 
-    def __init__(self, *args: Any, examples: tuple[str, ...] = (), **attributes: Any) -> None:
+    def __init__(
+        self, *args: Any, examples: tuple[str, ...] = (), section: str = "", **attributes: Any
+    ) -> None:
         super().__init__(*args, **attributes)
-        self.examples = examples
+        self.examples, self.section = examples, section
 
     def list_commands(self, context: click.Context) -> list[str]:
         """The parts that can be used."""

@@ -1,10 +1,19 @@
 """The commands of `kgbias`, by name: those of the core, and those that methods and other packages
 add by an entry point in the group "kgbias.commands"; and parts that they add to a command of
 several parts, in the group "kgbias.parts".
+
+A command of the core is declared where it is written, in a module of this folder:
+
+    @click.command(cls=Command, section="Check", short_help="Check that a store is sound.", ...)
+
+To import all of them for `kgbias --help` would take a second. So these lines are read from the
+text of the modules, and a test holds what is read to what is imported.
 """
 
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
-from keyword import iskeyword
+from pathlib import Path
 from typing import Any
 
 from kgbias.io.plugins import PluginTable
@@ -28,99 +37,37 @@ class CommandEntry:
 
 _MAIN_WAY, _METHODS, _STRANGERS = "The main way", "Methods", "Of other packages"
 MAX_DESCRIBED = 25  # commands with a line on the first page; of the others it has the names
-# the core's commands: heading -> name -> its line, in the order of the work
-_SECTIONS = {
-    _MAIN_WAY: {
-        "map": "Crawl, measure, find beliefs, and write both pages.",
-        "crawl": "Ask a model for stereotypes and keep them as a graph.",
-        "measure": "Score a run's triples and compute group figures.",
-        "evidence": "Join what was said, believed and embedded.",
-        "compare": "Test differences between groups, or between runs.",
-        "report": "Write a run's report as an HTML page.",
-        "explore": "Write runs as a page to explore.",
-        "export": "Write a run's triples for other tools.",
-        "figures": "Write a run's figures and tables for a paper.",
-        "runs": "List the runs in a store.",
-    },
-    _METHODS: {
-        "probe": "Ask which group a model finds likeliest (SoFa, APX).",
-        "topics": "Show a run's topics, and name them by hand.",
-    },
-    "Ask and look": {
-        "query": "Query the graph in Cypher.",
-        "ask": "Ask a run a question in plain words; answers have sources.",
-        "serve": "Serve runs for a browser or a team to explore.",
-        "mcp": "Let agents read a store (Model Context Protocol).",
-        "structure": "Find central nodes, communities and bridging objects.",
-    },
-    "Get statements": {
-        "import": "Make a run from a file of triples or profiles.",
-        "run": "Carry out a study that a file declares.",
-    },
-    "Check": {
-        "calibrate": "Try the method on a model whose beliefs are known.",
-        "replicate": "Test again, with other names, what a model believes.",
-        "scorers": "List scorers, and how far each agrees with labels.",
-        "review": "Restore or reject a run's answers by hand.",
-        "merge": "Link a run's near-duplicates; this can be undone.",
-    },
-    "Publish": {
-        "publish": "Write a run as a data set for others.",
-        "reproduce": "Repeat a published run, and say what differs.",
-    },
-    "Maintain": {
-        "models": "List the kinds of models, and what each allows.",
-        "plugins": "List what installed packages add to kgbias.",
-        "cost": "Show what a run cost, by group.",
-        "rename-model": "Give a model in a store a name of your own.",
-        "push": "Copy runs between stores.",
-        "delete": "Delete a run and everything that only it holds.",
-        "verify": "Check that a store is sound.",
-        "backup": "Copy a store to a file, even while it is in use.",
-        "compact": "Shrink a store's file to the size of its content.",
-    },
-}
-
-# Commands that share a module; every other command has a module of its own name.
-_MODULE_OF_COMMAND = {
-    "models": "crawl",
-    "plugins": "crawl",
-    "topics": "measure",
-    "replicate": "evidence",
-    "figures": "outputs",
-    "report": "outputs",
-    "export": "outputs",
-    "publish": "outputs",
-    "reproduce": "outputs",
-    "explore": "inspect",
-    "serve": "inspect",
-    "cost": "inspect",
-    "structure": "inspect",
-    "push": "store",
-    "runs": "store",
-    "rename-model": "store",
-    "delete": "store",
-    "verify": "store",
-    "backup": "store",
-    "compact": "store",
-}
+_SECTIONS = (_MAIN_WAY, _METHODS, "Ask and look", "Get statements", "Check", "Publish", "Maintain")
+# the main way in the order of the work; other sections are by name
+_WORK = "map crawl measure evidence compare report explore export figures runs".split()
+_DECLARATION = re.compile(
+    r'\n@click\.(?:command|group)\(\s*(?:"([^"]+)",\s*)?cls=\w+,'
+    r'\s*section="([^"]+)",\s*short_help="([^"]+)"'
+)
 
 
-def _find_function(name: str) -> str:
-    """Where a command of the core is; a name that is a Python keyword gets an underscore."""
-    identifier = name.replace("-", "_")
-    python_name = f"{identifier}_" if iskeyword(identifier) else identifier
-    return f"kgbias.cli.{_MODULE_OF_COMMAND.get(name, python_name)}:{python_name}"
+def _read_declarations() -> Iterator[tuple[str, CommandEntry]]:
+    """The commands of this folder, by name."""
+    for path in Path(__file__).parent.glob("*.py"):
+        text = path.read_text("utf-8")
+        for declared in _DECLARATION.finditer(text):
+            given_name, section, line = declared.groups()
+            start = text.index("\ndef ", declared.end()) + len("\ndef ")
+            function = text[start : text.index("(", start)]
+            name = given_name or function.replace("_", "-")
+            yield name, CommandEntry(line, f"kgbias.cli.{path.stem}:{function}", section)
+
+
+def _order_of(command: tuple[str, CommandEntry]) -> tuple[int, int, str]:
+    name, entry = command
+    place = _WORK.index(name) if name in _WORK else len(_WORK)
+    return _SECTIONS.index(entry.section), place, name
 
 
 COMMANDS: PluginTable[CommandEntry] = PluginTable(
     "command",
     CommandEntry,
-    {
-        name: CommandEntry(line, _find_function(name), section)
-        for section, lines in _SECTIONS.items()
-        for name, line in lines.items()
-    },
+    dict(sorted(_read_declarations(), key=_order_of)),
     path_fields=("function",),
 )
 """Every command, by name."""

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
+    section="The main way",
+    short_help="Test differences between groups, or between runs.",
     examples=("kgbias compare smollm2 --pairwise", "kgbias compare smollm2 llama --margin 0.1"),
 )
 @click.argument("runs", nargs=-1, metavar="RUN...")

@@ -58,6 +58,8 @@ def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[A
 
 @click.command(
     cls=Command,
+    section="The main way",
+    short_help="Ask a model for stereotypes and keep them as a graph.",
     examples=(
         "kgbias crawl --model smollm2 --category gender",
         "kgbias crawl --model openai:my-model --category religion --dry-run",
@@ -325,7 +327,12 @@ def _show_price(price: kgbias.Price, prompts: str) -> Output:
 _KIND_COLUMNS = ("crawl", "structured", "seed", "logprobs", "probe", "association", "batch")
 
 
-@click.command(cls=Command, examples=("kgbias models",))
+@click.command(
+    cls=Command,
+    section="Maintain",
+    short_help="List the kinds of models, and what each allows.",
+    examples=("kgbias models",),
+)
 @json_option
 def models() -> Output:
     """List the kinds of models by their specs, and what each allows.
@@ -359,7 +366,12 @@ def _print_model_kinds(kinds: "kgbias.Rows[ModelKind]") -> None:
             show.say(plugin.problem, err=True)
 
 
-@click.command(cls=Command, examples=("kgbias plugins",))
+@click.command(
+    cls=Command,
+    section="Maintain",
+    short_help="List what installed packages add to kgbias.",
+    examples=("kgbias plugins",),
+)
 @json_option
 def plugins() -> Output:
     """List what installed packages add (measures, kinds of models, formats, prompt packs and

@@ -46,7 +46,12 @@ _MAX_SHOWN = 10
 _NO_VERDICT = f"or said of a group with fewer than {MIN_NAMES} names, of which nothing can be said"
 
 
-@click.command(cls=Command, examples=("kgbias evidence smollm2 --model smollm2",))
+@click.command(
+    cls=Command,
+    section="The main way",
+    short_help="Join what was said, believed and embedded.",
+    examples=("kgbias evidence smollm2 --model smollm2",),
+)
 @run_name_argument
 @store_option
 @click.option(
@@ -249,7 +254,12 @@ _WAY_TITLES = {
 }
 
 
-@click.command(cls=Command, examples=("kgbias replicate smollm2 --model smollm2",))
+@click.command(
+    cls=Command,
+    section="Check",
+    short_help="Test again, with other names, what a model believes.",
+    examples=("kgbias replicate smollm2 --model smollm2",),
+)
 @run_name_argument
 @store_option
 @click.option(

@@ -23,7 +23,11 @@ _STUDY_METHOD = kgbias.Study.import_file
 
 
 @click.command(
-    "import", cls=Command, examples=("kgbias import said.csv --run said --model some-model",)
+    "import",
+    cls=Command,
+    section="Get statements",
+    short_help="Make a run from a file of triples or profiles.",
+    examples=("kgbias import said.csv --run said --model some-model",),
 )
 @click.argument("file", type=click.Path(path_type=Path))
 @encoding_option

@@ -38,7 +38,12 @@ _CENTRALITY_COLUMNS = (
 )
 
 
-@click.command(cls=Command, examples=("kgbias structure smollm2",))
+@click.command(
+    cls=Command,
+    section="Ask and look",
+    short_help="Find central nodes, communities and bridging objects.",
+    examples=("kgbias structure smollm2",),
+)
 @run_name_argument
 @store_option
 @settings(seed=library_default(kgbias.Run.structure, "seed"))
@@ -67,7 +72,12 @@ def _print_centralities(centralities: "kgbias.Rows[NodeCentrality]") -> None:
     show.print_rows(kgbias.Rows(rows, _CENTRALITY_COLUMNS))
 
 
-@click.command(cls=Command, examples=("kgbias cost smollm2",))
+@click.command(
+    cls=Command,
+    section="Maintain",
+    short_help="Show what a run cost, by group.",
+    examples=("kgbias cost smollm2",),
+)
 @run_name_argument
 @store_option
 @price_settings
@@ -102,7 +112,12 @@ def _print_cost(cost_rows: "kgbias.Rows[GroupCost]") -> None:
         show.say(f"asking took {format_duration(total.seconds)}")
 
 
-@click.command(cls=Command, examples=("kgbias explore smollm2 -o explore.html",))
+@click.command(
+    cls=Command,
+    section="The main way",
+    short_help="Write runs as a page to explore.",
+    examples=("kgbias explore smollm2 -o explore.html",),
+)
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @store_option
 @output_option(kgbias.Study.explore, "path", "The page to write.")
@@ -117,7 +132,12 @@ def explore(runs: tuple[str, ...], store_url: str, path: Path, **selection: Any)
     show.say_where(page_path)
 
 
-@click.command(cls=Command, examples=("kgbias serve smollm2 --port 8080",))
+@click.command(
+    cls=Command,
+    section="Ask and look",
+    short_help="Serve runs for a browser or a team to explore.",
+    examples=("kgbias serve smollm2 --port 8080",),
+)
 @click.argument("runs", nargs=-1, metavar="[RUN]...")
 @store_option
 @click.option(

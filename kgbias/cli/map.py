@@ -42,6 +42,8 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
+    section="The main way",
+    short_help="Crawl, measure, find beliefs, and write both pages.",
     examples=(
         "kgbias map --model smollm2 --category gender",
         "kgbias map --model smollm2 --groups trades.toml --minutes 10",

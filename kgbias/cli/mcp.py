@@ -51,7 +51,12 @@ _BELIEF_COLUMNS = (
 ToolAnswer = dict[str, Any]
 
 
-@click.command(cls=Command, examples=("kgbias mcp --store kgbias.db",))
+@click.command(
+    cls=Command,
+    section="Ask and look",
+    short_help="Let agents read a store (Model Context Protocol).",
+    examples=("kgbias mcp --store kgbias.db",),
+)
 @store_option
 def mcp(store_url: str) -> None:
     """Let agents read a store, by the Model Context Protocol, on standard input and output: its

@@ -40,7 +40,12 @@ if TYPE_CHECKING:
     from kgbias.measure.price import ScoringPrice
 
 
-@click.command(cls=Command, examples=("kgbias topics smollm2 --rename gender:3 'Housework'",))
+@click.command(
+    cls=Command,
+    section="Methods",
+    short_help="Show a run's topics, and name them by hand.",
+    examples=("kgbias topics smollm2 --rename gender:3 'Housework'",),
+)
 @run_name_argument
 @store_option
 @click.option(
@@ -203,7 +208,12 @@ def group_by_measure(scorers: tuple[tuple[str, str], ...]) -> dict[str, list[str
     return specs_by_measure
 
 
-@click.command(cls=Command, examples=("kgbias measure smollm2 --topics",))
+@click.command(
+    cls=Command,
+    section="The main way",
+    short_help="Score a run's triples and compute group figures.",
+    examples=("kgbias measure smollm2 --topics",),
+)
 @run_name_argument
 @store_option
 @click.option(

@@ -23,7 +23,12 @@ if TYPE_CHECKING:
 _RUN_METHOD = kgbias.Run.merge
 
 
-@click.command(cls=Command, examples=("kgbias merge smollm2 --threshold 0.85",))
+@click.command(
+    cls=Command,
+    section="Check",
+    short_help="Link a run's near-duplicates; this can be undone.",
+    examples=("kgbias merge smollm2 --threshold 0.85",),
+)
 @run_name_argument
 @store_option
 @click.option(

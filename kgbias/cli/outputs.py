@@ -30,7 +30,12 @@ from kgbias.export import FORMATS
 from kgbias.study.reproduction import Difference, Reproduction
 
 
-@click.command(cls=Command, examples=("kgbias figures smollm2 -o figures",))
+@click.command(
+    cls=Command,
+    section="The main way",
+    short_help="Write a run's figures and tables for a paper.",
+    examples=("kgbias figures smollm2 -o figures",),
+)
 @runs_argument
 @store_option
 @output_option(kgbias.Study.figures, "folder", "The folder to write to.")
@@ -48,7 +53,12 @@ def figures(
         show.say(path)
 
 
-@click.command(cls=Command, examples=("kgbias report smollm2 -o report.html",))
+@click.command(
+    cls=Command,
+    section="The main way",
+    short_help="Write a run's report as an HTML page.",
+    examples=("kgbias report smollm2 -o report.html",),
+)
 @runs_argument
 @store_option
 @output_option(kgbias.Study.report, "path", "The page to write.")
@@ -95,7 +105,12 @@ def report(
             show.say_where(page)
 
 
-@click.command(cls=Command, examples=("kgbias export smollm2 -o triples.csv --min-count 2",))
+@click.command(
+    cls=Command,
+    section="The main way",
+    short_help="Write a run's triples for other tools.",
+    examples=("kgbias export smollm2 -o triples.csv --min-count 2",),
+)
 @run_name_argument
 @store_option
 @click.option(
@@ -151,7 +166,12 @@ def export(run_name: str | None, store_url: str, path: Path | None, **options: A
         show.say(f"{description} to {path}", err=True)
 
 
-@click.command(cls=Command, examples=("kgbias publish smollm2 -o data --license CC-BY-4.0",))
+@click.command(
+    cls=Command,
+    section="Publish",
+    short_help="Write a run as a data set for others.",
+    examples=("kgbias publish smollm2 -o data --license CC-BY-4.0",),
+)
 @run_name_argument
 @store_option
 @output_option(kgbias.Run.publish, "folder", "The folder to write to, new or empty.")
@@ -180,7 +200,12 @@ def publish(run_name: str | None, store_url: str, folder: Path, **options: Any) 
 _MAX_SHOWN = 20
 
 
-@click.command(cls=Command, examples=("kgbias reproduce data --check",))
+@click.command(
+    cls=Command,
+    section="Publish",
+    short_help="Repeat a published run, and say what differs.",
+    examples=("kgbias reproduce data --check",),
+)
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--check", is_flag=True, help="Only check the files against their checksums.")
 @click.option(

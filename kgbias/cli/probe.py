@@ -41,7 +41,12 @@ if TYPE_CHECKING:
     from kgbias.probe import RunProbes, SetProbes, TextSurprisals
 
 
-@click.group(cls=CommandGroup, examples=("kgbias probe smollm2 --model smollm2",))
+@click.group(
+    cls=CommandGroup,
+    section="Methods",
+    short_help="Ask which group a model finds likeliest (SoFa, APX).",
+    examples=("kgbias probe smollm2 --model smollm2",),
+)
 def probe() -> None:
     """Ask a model which groups make each statement most likely.
 

@@ -18,6 +18,8 @@ from kgbias.query import FORMATS, write_favourites, write_result
 
 @click.command(
     cls=Command,
+    section="Ask and look",
+    short_help="Query the graph in Cypher.",
     examples=("kgbias query --list", "kgbias query most_negative smollm2 --param limit=10"),
 )
 @click.argument("name", required=False)

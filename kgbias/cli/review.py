@@ -26,7 +26,12 @@ _KEY_MEANINGS = {
 _QUIT_KEYS = "\x03\x04"  # Ctrl-C and Ctrl-D, if they arrive as keys
 
 
-@click.command(cls=Command, examples=("kgbias review smollm2 --reason refused --csv refused.csv",))
+@click.command(
+    cls=Command,
+    section="Check",
+    short_help="Restore or reject a run's answers by hand.",
+    examples=("kgbias review smollm2 --reason refused --csv refused.csv",),
+)
 @run_name_argument
 @store_option
 @click.option(

@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from kgbias.study.plan import StepOutcome
 
 
-@click.command(cls=Command, examples=("kgbias run study.toml --dry-run",))
+@click.command(
+    cls=Command,
+    section="Get statements",
+    short_help="Carry out a study that a file declares.",
+    examples=("kgbias run study.toml --dry-run",),
+)
 @click.argument(
     "path",
     metavar="[FILE]",

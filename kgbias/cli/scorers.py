@@ -24,7 +24,12 @@ from kgbias.measure.scorer_agreement import MIN_KAPPA_STATEMENTS
 from kgbias.stats.estimate import nan_to_none
 
 
-@click.command(cls=Command, examples=("kgbias scorers test_suite_cases.csv --dry-run",))
+@click.command(
+    cls=Command,
+    section="Check",
+    short_help="List scorers, and how far each agrees with labels.",
+    examples=("kgbias scorers test_suite_cases.csv --dry-run",),
+)
 @click.argument("sets", nargs=-1, type=click.Path(path_type=Path), metavar="[FILE]...")
 @encoding_option
 @store_option

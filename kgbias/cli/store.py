@@ -22,7 +22,12 @@ if TYPE_CHECKING:
     from kgbias.study.series import CrawlSpread
 
 
-@click.command(cls=Command, examples=("kgbias runs",))
+@click.command(
+    cls=Command,
+    section="The main way",
+    short_help="List the runs in a store.",
+    examples=("kgbias runs",),
+)
 @store_option
 @click.option(
     "--series",
@@ -97,7 +102,12 @@ def _print_series(series: Series, series_figures: "kgbias.Rows[CrawlSpread]") ->
     show.print_table(columns, rows)
 
 
-@click.command(cls=Command, examples=('kgbias rename-model smollm2 "Model A"',))
+@click.command(
+    cls=Command,
+    section="Maintain",
+    short_help="Give a model in a store a name of your own.",
+    examples=('kgbias rename-model smollm2 "Model A"',),
+)
 @click.argument("model")
 @click.argument("name")
 @store_option
@@ -117,7 +127,12 @@ def rename_model(model: str, name: str, store_url: str) -> None:
     )
 
 
-@click.command(cls=Command, examples=("kgbias delete smollm2",))
+@click.command(
+    cls=Command,
+    section="Maintain",
+    short_help="Delete a run and everything that only it holds.",
+    examples=("kgbias delete smollm2",),
+)
 @click.argument("run")
 @store_option
 @click.option("--yes", is_flag=True, help="Delete without asking.")
@@ -145,7 +160,12 @@ def delete(run: str, store_url: str, yes: bool) -> Output:
     return Output({"run": run_found.name, "deleted": deleted}, lambda: show.say(line))
 
 
-@click.command(cls=Command, examples=("kgbias verify",))
+@click.command(
+    cls=Command,
+    section="Maintain",
+    short_help="Check that a store is sound.",
+    examples=("kgbias verify",),
+)
 @store_option
 @json_option
 def verify(store_url: str) -> Output:
@@ -159,7 +179,12 @@ def verify(store_url: str) -> Output:
     return Output(data, lambda: show.say(*faults, total), lambda: int(bool(faults)))
 
 
-@click.command(cls=Command, examples=("kgbias backup backup.db",))
+@click.command(
+    cls=Command,
+    section="Maintain",
+    short_help="Copy a store to a file, even while it is in use.",
+    examples=("kgbias backup backup.db",),
+)
 @click.argument("path", metavar="FILE")
 @store_option
 def backup(path: str, store_url: str) -> None:
@@ -174,7 +199,12 @@ def backup(path: str, store_url: str) -> None:
     show.say(f"wrote {backup_path}")
 
 
-@click.command(cls=Command, examples=("kgbias compact",))
+@click.command(
+    cls=Command,
+    section="Maintain",
+    short_help="Shrink a store's file to the size of its content.",
+    examples=("kgbias compact",),
+)
 @store_option
 @json_option
 def compact(store_url: str) -> Output:
@@ -188,7 +218,12 @@ def compact(store_url: str) -> Output:
     return Output(sizes, lambda: show.say(f"{size_before} before, {size_after} now"))
 
 
-@click.command(cls=Command, examples=("kgbias push --from kgbias.db --to neo4j://localhost:7687",))
+@click.command(
+    cls=Command,
+    section="Maintain",
+    short_help="Copy runs between stores.",
+    examples=("kgbias push --from kgbias.db --to neo4j://localhost:7687",),
+)
 @runs_argument
 @click.option(
     "--from",

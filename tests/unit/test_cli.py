@@ -6,6 +6,7 @@ import gc
 import json
 import os
 import sys
+from importlib import import_module
 from inspect import signature
 from pathlib import Path
 from random import Random
@@ -16,8 +17,14 @@ from click.testing import CliRunner, Result
 
 import kgbias
 from kgbias.cli import cli, main
-from kgbias.cli.command import word_with_options
-from kgbias.cli.commands import COMMANDS, MAX_DESCRIBED, list_further, list_sections
+from kgbias.cli.command import Command, CommandGroup, word_with_options
+from kgbias.cli.commands import (
+    COMMANDS,
+    MAX_DESCRIBED,
+    CommandEntry,
+    list_further,
+    list_sections,
+)
 from kgbias.cli.show import prepare_streams
 from kgbias.crawl.configure import configure
 from kgbias.errors import UsageError
@@ -268,6 +275,20 @@ def test_unknown_run_and_format(
         ["crawl", "--model", "any", *GENDER, "--store", db, "--run", "mine", "--seed", "9"],
         capsys,
     )
+
+
+def test_what_is_read_of_commands_is_what_they_are() -> None:
+    """The first page of the help reads their declarations without importing them."""
+    declared = {}
+    for path in (Path(kgbias.__file__).parent / "cli").glob("[!_]*.py"):
+        module = import_module(f"kgbias.cli.{path.stem}")
+        for name, value in vars(module).items():
+            if isinstance(value, Command | CommandGroup) and value.section:
+                place = f"kgbias.cli.{path.stem}:{name}"
+                declared[value.name] = CommandEntry(value.short_help or "", place, value.section)
+    core = {n: e for n, e in COMMANDS.own_entries.items() if e.function.startswith("kgbias.cli.")}
+    assert core == declared and len(core) > 30
+    assert list(core)[:3] == ["map", "crawl", "measure"]  # the main way, in the order of the work
 
 
 def test_every_command_has_help() -> None:
