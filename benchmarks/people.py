@@ -337,10 +337,10 @@ def read_own_table(
 ) -> tuple[RecordedTable, dict[str, list[str]]]:
     """The entries of a language's file about nations, and the words of names and attributes in that
     language and in English."""
-    with WORDS.open(encoding="utf-8") as file:
+    with WORDS.open(encoding="utf-8") as words_file:
         words = {
             row["english"]: row["word"]
-            for row in csv.DictReader(file)
+            for row in csv.DictReader(words_file)
             if row["language"] == language
         }
     entries = read_stereotypes(folder / f"{file}.csv")
