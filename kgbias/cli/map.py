@@ -32,6 +32,7 @@ from kgbias.cli.settings import keep_applicable, settings
 from kgbias.evidence.probe_plan import ProbeSettings
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.text import format_duration
+from kgbias.io.wording import pluralise
 from kgbias.packs import DEFAULT
 from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.study.probing import BeliefOptions
@@ -134,16 +135,19 @@ def _print_result(result: Any, store_url: str) -> None:
 
 
 def _print_price(price: "AuditPrice", minutes: int | None, prompts: str) -> None:
-    answers, probes = price.answers, f"{price.probes:,} probes"
+    answers, probes = price.answers, pluralise(price.probes, "probe", spec=",")
     next_text = "no probes, as models of this kind give no probabilities"
     if price.probes:
         next_text = f"then at most {probes}, for a model that gives probabilities"
     if price.choices:
-        next_text += f", or about {price.choices:,} questions, for one that gives none"
+        next_text += (
+            f", or about {pluralise(price.choices, 'question', spec=',')}, for one that gives none"
+        )
     bound_text = "at most " if minutes else ""
-    group_text = show.pluralise(answers.groups, "group")
+    group_text = pluralise(answers.groups, "group")
     show.say(
-        f"{group_text}: {bound_text}{answers.requests} answers, with repeated attempts at most "
+        f"{group_text}: {bound_text}"
+        f"{pluralise(answers.requests, 'answer')}, with repeated attempts at most "
         f"{answers.requests_at_most}; {next_text}; nothing was asked"
     )
     known_times = [
@@ -161,7 +165,7 @@ def _print_price(price: "AuditPrice", minutes: int | None, prompts: str) -> None
     ]
     bound = "--minutes N bounds all of it"
     if minutes:
-        show.say(f"sizes are fixed by a trial, to end in about {minutes} minutes")
+        show.say(f"sizes are fixed by a trial, to end in about {pluralise(minutes, 'minute')}")
     elif known_times:
         show.say(
             f"{' and '.join(known_times)}, at the speed of what the store has of this model; the "

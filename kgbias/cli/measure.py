@@ -22,6 +22,7 @@ from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorer_agreement import format_kappa_interval
 from kgbias.measure.scorers import OFFLINE_SPEC
@@ -99,7 +100,9 @@ def _topic_record(model: Any) -> dict[str, Any]:
 def print_topics(model: Any) -> None:
     """Print the topics of one category, and their quality as a whole."""
     settings = model.settings
-    statement_note = f"{settings['statements']} statements, " if "statements" in settings else ""
+    statement_note = (
+        f"{pluralise(settings['statements'], 'statement')}, " if "statements" in settings else ""
+    )
     show.say(
         "",
         f"topics of {model.category}: {len(model.topics)} in "
@@ -345,7 +348,10 @@ def _describe_reading(row: Any) -> str:
     if row.scored:
         line += f", {row.scored} already {'kept' if row.measure == 'vectors' else 'scored'}"
     if row.requests:
-        line += f"; {row.requests} requests, with repeated attempts at most {row.requests_at_most}"
+        line += (
+            f"; {pluralise(row.requests, 'request')}, with repeated attempts at most "
+            f"{row.requests_at_most}"
+        )
     if row.answer_tokens_at_most:
         line += f" and {row.answer_tokens_at_most} answer tokens"
     if row.texts_with_names_at_most:

@@ -10,6 +10,7 @@ from kgbias.crawl.config import CrawlConfig, check_repeat
 from kgbias.crawl.strategies import EXPANSIONS, Arm, TriplePool
 from kgbias.graph.types import Group, Triple
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import pluralise
 from kgbias.models.budget import Prices, estimate_tokens
 from kgbias.packs import Example
 
@@ -248,7 +249,7 @@ class Price(Result):
     def heading(self) -> str:
         cost = "" if self.cost is None else f", about {self.cost:,.2f}"
         return (
-            f"{self.groups} group{'' if self.groups == 1 else 's'}: {self.requests:,} requests, "
+            f"{pluralise(self.groups, 'group')}: {self.requests:,} requests, "
             f"at most {self.requests_at_most:,}, "
             f"at most {self.answer_tokens_at_most:,} answer tokens{cost}"
         )

@@ -32,6 +32,7 @@ from kgbias.io.drawing import (
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress
 from kgbias.io.text import format_number, format_p_value, json_in_html, spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.measures import Measure, get_measure
 from kgbias.report import cards
 from kgbias.report.beliefs import belief_comparison_exhibits
@@ -514,7 +515,7 @@ def _difference_finding(data: MultiRunData, test: ModelContrast, explorer: str) 
         f"{shared}: {p_value_words(test.p_adjusted)}, "
         f"{correction_words(test.family, 'difference', by=correction)} in all "
         f"measures.{unit_sentence(test.measure)}",
-        f"{test.n[0]:,} and {test.n[1]:,} statements.",
+        f"{test.n[0]:,} and {pluralise(test.n[1], 'statement', spec=',')}.",
         [("What one says and the other does not, in the explorer", address)] if address else [],
         test.p_adjusted,
         relative_size(test.difference),

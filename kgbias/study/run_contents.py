@@ -15,6 +15,7 @@ from kgbias.graph.types import (
     TripleView,
 )
 from kgbias.io.rows import Rows
+from kgbias.io.wording import pluralise
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.budget import split_budget
 from kgbias.parameters import SelectionOptions
@@ -301,7 +302,7 @@ class RunContents(RunPart):
     def __repr__(self) -> str:
         count = len(self._record.groups)
         return (
-            f"<Run {self.name!r}: {self.model.title}, {count} group{'' if count == 1 else 's'}, "
+            f"<Run {self.name!r}: {self.model.title}, {pluralise(count, 'group')}, "
             f"{self.status}{', of a closed study' if self._context.closed else ''}>"
         )
 
@@ -317,7 +318,8 @@ class RunContents(RunPart):
             "triples": f"{summary.triples:,}",
             "answers": f"{summary.generations:,} ({summary.refused:,} refused, "
             f"{summary.invalid:,} unparsable, "
-            f"{summary.echoes:,} echoes, {summary.nonsense:,} nonsense, {summary.failed:,} failed)",
+            f"{pluralise(summary.echoes, 'echo', 'echoes', spec=',')}, {summary.nonsense:,} "
+            f"nonsense, {summary.failed:,} failed)",
             "measured": ", ".join(self.stored.metrics()) or "not yet: run.measure()",
         }
         body = "".join(

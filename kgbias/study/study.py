@@ -16,6 +16,7 @@ from kgbias.io.plugins import Plugin, PluginTable
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Table, as_table_file
+from kgbias.io.wording import pluralise
 from kgbias.measures import MEASURES
 from kgbias.models.base import Completer
 from kgbias.models.budget import split_budget
@@ -610,8 +611,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             fitted: Any = fit_sizes(config, minutes, monotonic() - began, answer, probe)
             sized: dict[str, int] = fitted["sized"]
             progress.note(
-                f"sizes for {minutes} minutes: {fitted['samples']} prompts per group and initial "
-                f"predicate, {fitted['iterations']} rounds of expansion"
+                f"sizes for {pluralise(minutes, 'minute')}: "
+                f"{pluralise(fitted['samples'], 'prompt')} per group and initial "
+                f"predicate, {pluralise(fitted['iterations'], 'round')} of expansion"
                 + "".join(f", {n} {what}" for what, n in sized.items() if what != "minutes")
             )
         return _FittedSizes(name, {**fitted, "form": config.form})

@@ -176,7 +176,7 @@ def test_the_commands_take_an_encoding(
     with suppress(SystemExit):
         main()
     told = capsys.readouterr()
-    assert "1 statements" in told.out
+    assert "1 statement" in told.out
     texts.check(told.err)
 
 

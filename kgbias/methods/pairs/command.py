@@ -32,6 +32,7 @@ from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import format_number
+from kgbias.io.wording import pluralise
 from kgbias.methods import pairs as pair_calls
 from kgbias.stats.estimate import Estimate
 
@@ -125,7 +126,7 @@ def _print_run(run: kgbias.Run) -> None:
     result = run.generation_summary
     total = result.outcome_totals
     show.say(
-        f"run {run.name}: {show.pluralise(total.total(), 'answer')}, {total['refused']} refused; "
+        f"run {run.name}: {pluralise(total.total(), 'answer')}, {total['refused']} refused; "
         f"asked "
         f"{result.asked_count}, from the log "
         f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
@@ -141,12 +142,12 @@ def _print_run(run: kgbias.Run) -> None:
 
 def _show_price(price: "PairsPrice") -> Output:
     line = (
-        f"{show.pluralise(price.named, 'request')} in "
-        f"{show.pluralise(price.wordings, 'wording')}, about "
+        f"{pluralise(price.named, 'request')} in {pluralise(price.wordings, 'wording')}, about "
         f"{price.people} people in "
-        f"{price.groups} groups, {'in messages' if price.form == 'chat' else 'as text to continue'}"
+        f"{pluralise(price.groups, 'group')}, "
+        f"{'in messages' if price.form == 'chat' else 'as text to continue'}"
         f", each as it is, again and with a greeting: {price.requests} answers with at most "
-        f"{price.answer_tokens_at_most} tokens; nothing was asked"
+        f"{pluralise(price.answer_tokens_at_most, 'token')}; nothing was asked"
     )
     return show_price(price, asdict(price), [line])
 
@@ -196,9 +197,8 @@ def results(
 
 def _print_results(result: "PairsResult") -> None:
     show.say(
-        f"{show.pluralise(result.answers, 'answer')} to "
-        f"{show.pluralise(result.requests, 'request')} in "
-        f"{show.pluralise(result.wordings, 'wording')} about "
+        f"{pluralise(result.answers, 'answer')} to {pluralise(result.requests, 'request')} in "
+        f"{pluralise(result.wordings, 'wording')} about "
         f"{result.people} people: {result.refused} refused, {result.failed} failed, {result.cut} "
         f"cut "
         f"off at the limit of tokens, {result.repeating} saying a sentence three times or more"
@@ -380,7 +380,7 @@ def _describe_difference(difference: "PairDifference", scope_text: str) -> str:
         f"{higher_group} than for {lower_group}, by "
         f"{_format_value(difference.measure, abs(difference.difference))} on average and in "
         f"{difference.agree} of "
-        f"{show.pluralise(difference.requests, 'request')}{_answered_note(difference)}."
+        f"{pluralise(difference.requests, 'request')}{_answered_note(difference)}."
     )
 
 

@@ -27,6 +27,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import keep_applicable, setting, settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column
+from kgbias.io.wording import pluralise
 from kgbias.methods import profiles as profile_calls
 from kgbias.methods.profiles.write import ProfilesSummary
 
@@ -141,8 +142,10 @@ def _profiles_record(run: kgbias.Run) -> dict[str, Any]:
 def _print_run(run: kgbias.Run) -> None:
     result = cast(ProfilesSummary, run.generation_summary)
     show.say(
-        f"run {run.name}: {result.profiles.total()} profiles, {result.whole_profiles.total()} of "
-        f"them whole, from {result.outcome_totals.total()} answers; asked {result.asked_count}, "
+        f"run {run.name}: "
+        f"{pluralise(result.profiles.total(), 'profile')}, {result.whole_profiles.total()} of "
+        f"them whole, from "
+        f"{pluralise(result.outcome_totals.total(), 'answer')}; asked {result.asked_count}, "
         f"from the log "
         f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
@@ -163,10 +166,9 @@ def _print_run(run: kgbias.Run) -> None:
 def _show_price(price: "ProfilesPrice") -> Output:
     form_text = "as JSON" if price.form == "json" else "attribute by attribute"
     line = (
-        f"{show.pluralise(price.samples, 'profile')} of each of "
-        f"{show.pluralise(price.names, 'name')} in "
-        f"{show.pluralise(price.groups, 'group')}, {form_text}: "
-        f"{show.pluralise(price.requests, 'request')}, with repeated attempts at most "
+        f"{pluralise(price.samples, 'profile')} of each of {pluralise(price.names, 'name')} in "
+        f"{pluralise(price.groups, 'group')}, {form_text}: "
+        f"{pluralise(price.requests, 'request')}, with repeated attempts at most "
         f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens; nothing was "
         "asked"
     )
@@ -214,7 +216,7 @@ def analyse(run_name: str | None, store_url: str, **options: Any) -> Output:
 
 
 def _print_analysis(analysis: "ProfileAnalysis") -> None:
-    show.say(f"{analysis.profiles} profiles of {analysis.names} names", "")
+    show.say(f"{pluralise(analysis.profiles, 'profile')} of {analysis.names} names", "")
     show.print_table(
         (
             Column(""),
@@ -307,7 +309,8 @@ def agreement(run_name: str | None, store_url: str, **options: Any) -> Output:
 def _print_agreement(comparisons: "Sequence[ProfileAgreement]") -> None:
     for comparison in comparisons:
         show.say(
-            f"{comparison.source}: {len(comparison.rows)} words of {comparison.groups} groups; "
+            f"{comparison.source}: "
+            f"{pluralise(len(comparison.rows), 'word')} of {comparison.groups} groups; "
             f"mean reciprocal rank of the "
             f"group that a word is most typical of: {_format_estimate(comparison.mrr)}, "
             f"by chance {comparison.expected:.3f}, p = {comparison.p_value:.3f}"

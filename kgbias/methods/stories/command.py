@@ -28,6 +28,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import keep_applicable, setting, settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column
+from kgbias.io.wording import pluralise
 from kgbias.methods import stories as story_calls
 from kgbias.methods.stories.write import StoriesSummary
 from kgbias.stats.estimate import Estimate
@@ -120,7 +121,8 @@ def _print_run(run: kgbias.Run) -> None:
     result = cast(StoriesSummary, run.generation_summary)
     total = result.outcome_totals
     show.say(
-        f"run {run.name}: {total.total()} stories, {total['refused']} refused, "
+        f"run {run.name}: "
+        f"{pluralise(total.total(), 'story', 'stories')}, {total['refused']} refused, "
         f"{total['unparsable']} of which nothing was read, {total['failed']} failed; asked "
         f"{result.asked_count}, from the log {result.cached_count}"
         f"{f'; {result.usage}' if result.asked_count else ''}",
@@ -156,8 +158,8 @@ def _show_price(price: "StoriesPrice") -> Output:
         reader_name = "the same model" if price.reader == "model" else price.reader
         reading_note = f" ({price.readings} of them for {reader_name} to read the stories)"
     line = (
-        f"{show.pluralise(price.samples, 'story', 'stories')} about each of "
-        f"{price.people} people in {show.pluralise(price.groups, 'group')}, "
+        f"{pluralise(price.samples, 'story', 'stories')} about each of "
+        f"{price.people} people in {pluralise(price.groups, 'group')}, "
         f"{'in messages' if price.form == 'chat' else 'as text to continue'}: {price.requests} "
         f"requests{reading_note} and at most {price.answer_tokens_at_most} answer tokens; nothing "
         f"was asked"
