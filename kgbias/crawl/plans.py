@@ -264,13 +264,14 @@ def price_crawl(config: CrawlConfig, crawls: int = 1) -> Price:
     if config.dynamic:
         template = config.pack.template("seeds")
         prompt = template.render(config.form, plural=config.dynamic.category.category.plural)
-        lists, limit = crawls * config.dynamic.prompts, template.answer_limits(config.form)[0]
+        lists = crawls * config.dynamic.prompts
+        limit = template.answer_limits(config.form).max_tokens
         stages.append(PriceStage("seeds", lists, lists, lists * limit, estimate_tokens(prompt)))
     for step in config.steps:
         # Only dynamic seeds: the price is that of one group.
         requests = crawls * arms * (groups or 1) * step.prompts * config.answers
         max_requests = requests * config.max_attempts
-        limit = config.pack.template(step.template).answer_limits(config.form)[0]
+        limit = config.pack.template(step.template).answer_limits(config.form).max_tokens
         stages.append(
             PriceStage(
                 step.name,

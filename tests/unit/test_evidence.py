@@ -402,7 +402,7 @@ def test_carriers_and_statements_by_their_rules(run: StoredRun, texts: Texts) ->
     (plan,) = plans
     assert plan.statements[0].object == "thing0"  # said twice; then evenly over groups
     assert len(plan.floor_indices) == -(-len(plan.statements) // 5) and plan.unprobed_count == 0
-    fewer = plan_belief_run(run, ProbeSettings(probes=1000))[0][0]
+    fewer = plan_belief_run(run, ProbeSettings(probes=1000)).plans[0]
     assert fewer.statements == plan.statements[: len(fewer.statements)]
     assert price_plans([fewer], carriers)["probes"] <= 1000
     name = plan.names_by_group[GROUPS[0].id][1]

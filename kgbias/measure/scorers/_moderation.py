@@ -73,8 +73,7 @@ class ModerationScorer:
         if not isinstance(results, list) or len(results) != len(texts):
             count = len(results) if isinstance(results, list) else "no"
             raise ModelError(
-                f"the moderation endpoint gave {pluralise(count, 'answer')} to "
-                f"{pluralise(len(texts), 'text')}"
+                f"the moderation endpoint gave {count} answers to {pluralise(len(texts), 'text')}"
             )
         version = self._server.secrets.clean_line(model, 100) if isinstance(model, str) else ""
         return [self._category_scores(result) for result in results], version

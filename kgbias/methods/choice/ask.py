@@ -175,7 +175,7 @@ def choice_price(
         tokens += requests_each * sum(
             estimate_tokens(question.request.prompt) for question in firsts
         )
-    max_tokens = config.template.answer_limits(config.form)[0]
+    max_tokens = config.template.answer_limits(config.form).max_tokens
     statements = sum(len(part.statements) for part in parts)
     return ChoicePrice(statements, requests, tokens, requests * max_tokens, prices)
 

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate
 from random import Random
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -664,8 +664,16 @@ def _known_mean(values: Array) -> float:
     return float(known.mean()) if len(known) else math.nan
 
 
-def _floor(dealt: Sequence[float]) -> tuple[float, float]:
-    return float(np.mean(dealt)), float(np.quantile(dealt, 0.95))
+class _Floor(NamedTuple):
+    """What a figure comes to where nothing is recorded of anybody in particular: by deals of the
+    table, its mean and the 95th percentile."""
+
+    mean: float
+    upper: float
+
+
+def _floor(dealt: Sequence[float]) -> _Floor:
+    return _Floor(float(np.mean(dealt)), float(np.quantile(dealt, 0.95)))
 
 
 def _column_aucs(lifts: Array, recorded: Bools, categories: Categories) -> Array:

@@ -261,7 +261,7 @@ def read_requests(source: Table) -> tuple[RequestWording, ...]:
 
 def _parse_requests(path: Path) -> list[tuple[str, str]]:
     requests = []
-    for line, row in read_table(path, REQUESTS_FORMAT.columns)[1]:
+    for line, row in read_table(path, REQUESTS_FORMAT.columns).rows:
         request, text = " ".join(row["request"].split()), row["text"].strip()
         if not request or not text:
             raise DataError(f"{path}, line {line}: the request or its text is empty")

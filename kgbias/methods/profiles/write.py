@@ -395,7 +395,7 @@ def profiles_price(config: ProfileConfig) -> ProfilesPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
     max_requests = config.requests * config.max_attempts
     form = "chat" if config.form == "json" else "completion"
-    tokens = config.pack.templates[config.template].answer_limits(form)[0]  # type: ignore[arg-type]
+    tokens = config.pack.templates[config.template].answer_limits(form).max_tokens  # type: ignore[arg-type]
     return ProfilesPrice(
         len(config.names),
         len(config.groups),

@@ -310,7 +310,7 @@ class StoriesPrice(CostEstimate):
 def stories_price(config: StoryConfig) -> StoriesPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
     stories = len(config.people) * config.samples
-    max_tokens = config.pack.template.answer_limits(config.form)[0]
+    max_tokens = config.pack.template.answer_limits(config.form).max_tokens
     tokens = [estimate_tokens(story_prompt(config, p, 0)) for p in config.people]
     prompts, answers, readings = sum(tokens) / len(tokens), max_tokens, 0
     if config.reader != RULES and config.pack.reading:
@@ -319,7 +319,7 @@ def stories_price(config: StoryConfig) -> StoriesPrice:
         reading_tokens = estimate_tokens(reading_request(config, "", names).prompt) + max_tokens
         prompts, answers = (
             (prompts + reading_tokens) / 2,
-            max_tokens + config.pack.reading.answer_limits(config.reading_form)[0],
+            max_tokens + config.pack.reading.answer_limits(config.reading_form).max_tokens,
         )
     return StoriesPrice(
         people=len(config.people),

@@ -47,7 +47,9 @@ def test_the_shipped_pack() -> None:
     everything = [place for n in range(config.rounds) for place in config.places(n)]
     assert stored_places(config.as_dict()) == everything and len(everything) == 72
     assert len({place.path for place in everything}) == 72
-    assert "\nAnswer:" in pack.template.answer_limits("completion")[1]  # a base model answers twice
+    assert (
+        "\nAnswer:" in pack.template.answer_limits("completion").stop
+    )  # a base model answers twice
 
 
 def test_a_request_about_somebody(texts: Texts) -> None:
