@@ -385,7 +385,7 @@ class LoggedModel:
         allowed = budget.count_allowed(len(requests))
         if not allowed:
             raise Interrupted(
-                f"stopped at the budget of {pluralise(budget.max_requests, 'request')}"
+                f"stopped at the budget of {pluralise(budget.max_requests or 0, 'request')}"
             )
         if budget.batch:
             sizes = ((estimate_tokens(r.prompt), r.max_tokens) for r in requests[:allowed])

@@ -203,8 +203,8 @@ def read_table(path: Path, needed: Sequence[str] = (), known: Sequence[str] = ()
     text, skipped_lines = _skip_comments(text)
     # With line ends as they are: a cell may hold some.
     lines = io.StringIO(text, newline="")
-    columns, rows = parse_table(lines, str(path), needed, find_delimiter(text, known), known)
-    return columns, ((line + skipped_lines, row) for line, row in rows)
+    table = parse_table(lines, str(path), needed, find_delimiter(text, known), known)
+    return TextTable(table.columns, ((line + skipped_lines, row) for line, row in table.rows))
 
 
 # How lines above a table begin, which name no column: comments, and the delimiter for Excel.

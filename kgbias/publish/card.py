@@ -155,7 +155,7 @@ class CardSource:
                 f"{describe_reader(config)}, is a statement."
             )
         pack = config.get("pack", {}).get("name", "salinas-2023")
-        rounds = config.get("iterations")
+        rounds = config.get("iterations", 0)
         settings = ", ".join(f"{name} {value}" for name, value in self.recipe.settings)
         answers = config.get("answers", 1)
         several_answers = f"{answers} answers were drawn from each prompt. " if answers > 1 else ""

@@ -207,8 +207,7 @@ class ServerScorer(TextScorer):
                 return self._request_tokens(texts)
             count = len(choices) if isinstance(choices, list) else "no"
             raise ModelError(
-                f"{self.info.name} gave {pluralise(count, 'answer')} to "
-                f"{pluralise(len(texts), 'prompt')}"
+                f"{self.info.name} gave {count} answers to {pluralise(len(texts), 'prompt')}"
             )
         by_index = {
             c.get("index"): c
