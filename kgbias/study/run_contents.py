@@ -17,7 +17,6 @@ from kgbias.graph.types import (
 from kgbias.io.rows import Rows
 from kgbias.io.wording import pluralise
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.models.budget import split_budget
 from kgbias.parameters import SelectionOptions
 from kgbias.study import records
 from kgbias.study.context import RunPart
@@ -294,6 +293,8 @@ class RunContents(RunPart):
             price_out: the price of a million answer tokens.
             prices: a file of prices, in place of both.
         """
+        from kgbias.models.budget import split_budget
+
         options = {"price_in": price_in, "price_out": price_out, "prices": prices, "batch": True}
         return records.cost_rows(
             self.stored, split_budget(options, self.model.name)[0].usage.prices
