@@ -18,7 +18,6 @@ from kgbias.cli.settings import setting
 from kgbias.cli.show import Output
 from kgbias.ingest.formats import describe_formats
 from kgbias.ingest.statement_file import TABLE_FORMATS
-from kgbias.io.wording import pluralise
 
 _STUDY_METHOD = kgbias.Study.import_file
 
@@ -101,19 +100,15 @@ def import_(
         "left_out": imported.left_out,
     }
     line = (
-        f"run {run.name}: "
-        f"{pluralise(imported.statements, 'statement')}, {imported.triples} distinct, about "
+        f"run {run.name}: {imported.statements} statements, {imported.triples} distinct, about "
         f"{groups} group{'s' if groups != 1 else ''}"
     )
     if imported.left_out:
         line += (
-            f"; {pluralise(imported.left_out, 'row')} left out, incomplete or with a group "
+            f"; {show.pluralise(imported.left_out, 'row')} left out, incomplete or with a group "
             "that is no plain text"
         )
     if imported.passages:
         data |= {"nodes": imported.passages, "relationships": imported.relations}
-        line += (
-            f"; {pluralise(imported.passages, 'node')}, "
-            f"{pluralise(imported.relations, 'relationship')}"
-        )
+        line += f"; {imported.passages} nodes, {imported.relations} relationships"
     return Output(data, lambda: show.say(line))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.io.columns import Column, Formatted, columns_of
 from kgbias.io.text import printable, shorten
-from kgbias.io.wording import pluralise
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -197,7 +196,7 @@ class Rows(Sequence[T], Generic[T]):
         return columns if len(columns) <= _MAX_COLUMNS else columns[:_FIRST_COLUMNS]
 
     def _footer(self) -> str:
-        count = pluralise(len(self), "row")
+        count = f"{len(self)} row{'' if len(self) == 1 else 's'}"
         count = (
             count if len(self) <= _MAX_PRINTED_ROWS else f"the first {_MAX_PRINTED_ROWS} of {count}"
         )
