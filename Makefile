@@ -15,7 +15,7 @@ install: .venv/.install
 demo: .venv/.install
 	@mkdir -p $(DEMO)
 	@echo "statements are shown after each round; after the first, $(DEMO)/report.html is written, preliminary;" >&2
-	@echo "the whole report and the explorer come at the end, after six to ten minutes on two cores" >&2
+	@echo "the whole report and the explorer come at the end, after about six minutes on two free cores" >&2
 	$(BIN)/kgbias map --model smollm2 --category gender --category ethnicity --store $(DEMO)/kgbias.db \
 	    --run demo -o $(DEMO) --set probes=15000 --set processes=2
 

@@ -1,59 +1,164 @@
-"""Agreement with people: `kgbias known MODEL` on the nations of SeeGULL Multilingual, as a table.
+"""Agreement with people: `kgbias known MODEL` on SeeGULL and SeeGULL Multilingual, as a table.
 
-    python benchmarks/people.py FOLDER [MODEL ...] [--probes N] [--own]
+    python benchmarks/people.py FOLDER [MODEL ...] [--own] [--names N] [--kind KIND] [--kept FILE]
 
-FOLDER has the files of SeeGULL Multilingual (de-DE.csv ...). Asked are their English columns. An
-entry of several files counts with the most annotators that any of them has. Wordings are shown on
-either half of the traits, so that one may be chosen on a half and reported on the other. With
---own the German, Spanish, Italian and Portuguese files are asked in their own language, and the
-same entries in English: one name of a nation, two sentences before the attribute, one after it.
+FOLDER has the files of SeeGULL Multilingual (de-DE.csv ...). Asked are the English columns of all
+of them at once: the 40 nations with the most entries, and the attributes that are recorded of at
+least two of these. An entry of several files counts with the most annotators that any of them has.
+The same lifts are then held against each file alone, centred over its own nations and attributes.
+Of the shipped SeeGULL the states of the US and of India are asked in the same way. Wordings are
+shown on either half of the traits, so that one may be chosen on a half and reported on the other.
+
+With --own each file is asked in its own language, and the same entries in English: one name of a
+nation, two sentences before the attribute, one after it. --names asks the first N names of a group
+(the command asks two), --kind traits or things alone. --kept keeps each answer in a file, where a
+run that was stopped continues.
 """
 
 import argparse
 import csv
 import math
+import sqlite3
 import zlib
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 import kgbias
-from kgbias.methods import known
 from kgbias.methods.known.agreement import (
     BOTH,
     FORWARD,
     MIN_ANNOTATORS,
+    NAMES_OF_GROUP,
     REVERSE,
     AgreementFigure,
     RecordedAgreement,
+    RecordedPlan,
     RecordedTable,
     centre_lifts,
+    join_wordings,
     judge_agreement,
+    measure_recorded_agreement,
+    plan_recorded,
 )
-from kgbias.methods.known.groups import find_recorded_groups, recorded_group_names
-from kgbias.methods.known.tables import Stereotype, read_stereotypes
-from kgbias.models.score.base import TextScorer
+from kgbias.methods.known.groups import (
+    NATIONALITY,
+    find_recorded_groups,
+    recorded_group_names,
+)
+from kgbias.methods.known.kinds import KINDS
+from kgbias.methods.known.tables import Stereotype, read_stereotypes, word_stereotype
+from kgbias.models.score.base import ProbeGrid, Scores, TextScorer
 
 HEADER = (
-    "| model | attributes | asked | AUC | over attributes | over nations | floor, 95% below |"
-    "\n|---|---|---|---|---|---|---|"
+    "| model | table | attributes | groups | entries | asked | AUC | over attributes | over groups "
+    "| floor, 95% below |\n|---|---|---|---|---|---|---|---|---|---|"
 )
+MIN_NATIONS = 2  # of which an attribute is recorded
+_PIECE = 1000  # probes that are kept at a time
 
 
-# In each language what stands before an attribute, and before names: the masculine plural.
+class KeptScorer:
+    """A scorer whose answers are kept in an SQLite file, by what stands before and after."""
+
+    def __init__(self, scorer: TextScorer, file: str | Path) -> None:
+        self.info, self.convention = scorer.info, scorer.convention
+        self._scorer = scorer
+        self._file = sqlite3.connect(file)
+        self._file.execute(
+            "CREATE TABLE IF NOT EXISTS asked (model, before, after, nats REAL, tokens INTEGER, "
+            "PRIMARY KEY (model, before, after)) WITHOUT ROWID"
+        )
+
+    def grid(
+        self, groups: Sequence[str], statements: Sequence[str], progress: Any = None
+    ) -> ProbeGrid:
+        kept = [self._read(group) for group in groups]
+        lacking = [n for n, row in enumerate(kept) if not row.keys() >= set(statements)]
+        missing = [s for s in dict.fromkeys(statements) if any(s not in kept[n] for n in lacking)]
+        size = max(1, _PIECE // max(1, len(missing)))
+        for start in range(0, len(lacking), size):
+            rows = lacking[start : start + size]
+            scores = self._scorer.grid([groups[n] for n in rows], missing).statement
+            for row, n in enumerate(rows):
+                own = zip(
+                    missing,
+                    scores.log_likelihoods[row].tolist(),
+                    scores.tokens[row].tolist(),
+                    strict=True,
+                )
+                kept[n].update({text: (nats, tokens) for text, nats, tokens in own})
+                self._write(groups[n], {text: kept[n][text] for text in missing})
+        nats = np.array([[row[text][0] for text in statements] for row in kept])
+        tokens = np.array([[row[text][1] for text in statements] for row in kept])
+        alone = Scores(np.zeros(len(groups)), np.ones(len(groups), dtype=np.int64))
+        return ProbeGrid(Scores(nats, tokens), Scores(nats, tokens), alone)
+
+    def _read(self, before: str) -> dict[str, tuple[float, int]]:
+        query = "SELECT after, nats, tokens FROM asked WHERE model = ? AND before = ?"
+        with closing(self._file.execute(query, (self.info.name, before))) as rows:
+            return {after: (nats, tokens) for after, nats, tokens in rows}
+
+    def _write(self, before: str, answers: dict[str, tuple[float, int]]) -> None:
+        rows = [(self.info.name, before, after, *answer) for after, answer in answers.items()]
+        self._file.executemany("INSERT OR REPLACE INTO asked VALUES (?, ?, ?, ?, ?)", rows)
+        self._file.commit()
+
+
+# In each language what stands before an attribute and behind it, and before names: in the masculine
+# plural.
 SENTENCES = {
-    "de": (("{names} sind", "{names} gelten als"), "Wer ist besonders {attribute}?"),
-    "es": (("{names} son", "{names} tienen fama de ser"), "¿Quiénes son los más {attribute}?"),
-    "it": (("{names} sono", "{names} hanno fama di essere"), "Chi sono i più {attribute}?"),
-    "pt": (("{names} são", "{names} têm fama de ser"), "Quem são os mais {attribute}?"),
+    "ar": (
+        (("{names}", "{attribute}"), ("{names} معروفون بأنهم", "{attribute}")),
+        "سؤال: من هم الناس المعروفون بأنهم {attribute}؟ جواب:",
+    ),
+    "de": (
+        (("{names} sind", "{attribute}"), ("{names} gelten als", "{attribute}")),
+        "Wer ist besonders {attribute}?",
+    ),
+    "es": (
+        (("{names} son", "{attribute}"), ("{names} tienen fama de ser", "{attribute}")),
+        "¿Quiénes son los más {attribute}?",
+    ),
+    "hi": (
+        (
+            ("{names}", "{attribute} होते हैं"),
+            ("कहा जाता है कि {names}", "{attribute} होते हैं"),
+        ),
+        "सबसे ज़्यादा {attribute} कौन होते हैं?",
+    ),
+    "it": (
+        (("{names} sono", "{attribute}"), ("{names} hanno fama di essere", "{attribute}")),
+        "Chi sono i più {attribute}?",
+    ),
+    "nl": (
+        (("{names} zijn", "{attribute}"), ("{names} staan bekend als", "{attribute}")),
+        "Wie zijn er bijzonder {attribute}?",
+    ),
+    "pt": (
+        (("{names} são", "{attribute}"), ("{names} têm fama de ser", "{attribute}")),
+        "Quem são os mais {attribute}?",
+    ),
     "en": (
-        ("{names} are", "{names} have a reputation for being"),
+        (("{names} are", "{attribute}"), ("{names} have a reputation for being", "{attribute}")),
         "Who are the most {attribute}?",
     ),
 }
-FILES = {"de": "de-DE", "es": "es-ES", "it": "it-IT", "pt": "pt-BR"}
+FILES = {
+    "ar-AE": "ar",
+    "de-DE": "de",
+    "es-ES": "es",
+    "es-MX": "es",
+    "hi-IN": "hi",
+    "it-IT": "it",
+    "nl-NL": "nl",
+    "pt-BR": "pt",
+}
 WORDS = Path(__file__).with_name("people_words.csv")  # as the files have them, in the plural
 
 
@@ -81,7 +186,7 @@ def merge_tables(folder: Path) -> list[dict[str, object]]:
     ]
 
 
-def table_row(model: str, figure: AgreementFigure, attributes: int) -> str:
+def table_row(model: str, source: str, figure: AgreementFigure, table: RecordedTable) -> str:
     over_groups = (
         ""
         if math.isnan(figure.low_over_groups)
@@ -90,14 +195,116 @@ def table_row(model: str, figure: AgreementFigure, attributes: int) -> str:
     floor = "" if math.isnan(figure.floor) else f"{figure.floor:.2f}, {figure.floor_high:.2f}"
     asked = figure.direction if figure.by == "attribute" else f"{figure.direction}: {figure.by}"
     return (
-        f"| {model} | {attributes} {figure.kind}s | {asked} | {figure.auc.value:.3f} | "
+        f"| {model} | {source} | {table.kinds.count(figure.kind)} {figure.kind}s | "
+        f"{len(table.groups)} | {figure.entries} | {asked} | {figure.auc.value:.3f} | "
         f"{figure.auc.interval('.2f')} | {over_groups} | {floor} |"
     )
 
 
-def print_figures(model: str, figures: Sequence[AgreementFigure], table: RecordedTable) -> None:
+def print_figures(
+    model: str, source: str, figures: Sequence[AgreementFigure], table: RecordedTable
+) -> None:
     for figure in figures:
-        print(table_row(model, figure, table.kinds.count(figure.kind)))
+        print(table_row(model, source, figure, table), flush=True)
+
+
+def columns_of_plan(plan: RecordedPlan, columns: Sequence[int]) -> RecordedPlan:
+    return replace(
+        plan,
+        table=take_columns(plan.table, columns),
+        statements=tuple(plan.statements[n] for n in columns),
+    )
+
+
+def take_columns(table: RecordedTable, columns: Sequence[int]) -> RecordedTable:
+    return RecordedTable(
+        table.groups,
+        tuple(table.attributes[n] for n in columns),
+        tuple(table.kinds[n] for n in columns),
+        table.recorded[:, columns],
+        table.offensiveness[:, columns],
+    )
+
+
+def take_names(plan: RecordedPlan, count: int) -> RecordedPlan:
+    first, last = (
+        {group: names[:count] for group, names in table.items()}
+        for table in (plan.names, plan.last_names)
+    )
+    return replace(plan, names=first, last_names=last)
+
+
+def take_kinds(plan: RecordedPlan, kinds: Sequence[str]) -> RecordedPlan:
+    return columns_of_plan(plan, [n for n, kind in enumerate(plan.table.kinds) if kind in kinds])
+
+
+def plan_nations(folder: Path) -> RecordedPlan:
+    """What is asked of the files together."""
+    entries = [
+        Stereotype(
+            "all",
+            str(row["group"]),
+            str(row["attribute"]),
+            offensiveness=float(str(row["offensiveness"] or "nan")),
+            annotators=row["stereotype"] if isinstance(row["stereotype"], int) else None,
+        )
+        for row in merge_tables(folder)
+    ]
+    groups = find_recorded_groups(entries)
+    nations = {text for text, group in groups.items() if group.category == NATIONALITY}
+    entries = [entry for entry in entries if entry.group in nations]
+    plan = plan_recorded(entries, probes=1_000_000)
+    support = plan.table.strong.sum(axis=0)
+    return columns_of_plan(plan, np.flatnonzero(support >= MIN_NATIONS).tolist())
+
+
+def statement_of(attribute: str) -> str:
+    return word_stereotype(Stereotype("", "", attribute)).casefold()
+
+
+def centre_kinds(lifts: np.ndarray, table: RecordedTable) -> np.ndarray:
+    """The lifts centred over the attributes of each kind."""
+    centred = np.zeros_like(lifts)
+    for kind in set(table.kinds):
+        columns = [n for n, own_kind in enumerate(table.kinds) if own_kind == kind]
+        centred[:, columns] = centre_lifts(lifts[:, columns], table.categories)
+    return centred
+
+
+def hold_against(
+    found: RecordedAgreement, entries: Sequence[Stereotype]
+) -> tuple[RecordedTable, list[AgreementFigure]]:
+    """The figures of lifts that were asked already, against one file: its nations and attributes
+    alone, with the lifts centred over these."""
+    attributes = {statement_of(a): a for a in found.table.attributes}
+    groups = find_recorded_groups(entries)
+    asked = set(found.table.groups)
+    own = [
+        (groups[entry.group], replace(entry, attribute=attributes[statement]))
+        for entry in entries
+        if groups.get(entry.group) in asked
+        and (statement := statement_of(clean(entry.attribute))) in attributes
+        and (entry.annotators or 0) > 0
+    ]
+    strong = [(g, entry) for g, entry in own if (entry.annotators or 0) >= MIN_ANNOTATORS]
+    nations = {group for group, _ in strong}
+    chosen = {entry.attribute for _, entry in strong}
+    columns = [n for n, a in enumerate(found.table.attributes) if a in chosen]
+    rows = [n for n, group in enumerate(found.table.groups) if group in nations]
+    table = RecordedTable.from_entries(
+        [(group, entry) for group, entry in own if group in nations],
+        [found.table.attributes[n] for n in columns],
+        dict(zip(found.table.attributes, found.table.kinds, strict=True)),
+        nations,
+    )
+    wordings = {
+        direction: {
+            name: centre_kinds(lifts[np.ix_(rows, columns)], table)
+            for name, lifts in tables.items()
+        }
+        for direction, tables in found.wordings.items()
+    }
+    return table, judge_agreement(join_wordings(wordings, table.kinds), table)
 
 
 def print_wordings(found: RecordedAgreement) -> None:
@@ -121,26 +328,22 @@ def print_wordings(found: RecordedAgreement) -> None:
 
 
 def mean_auc(lifts: np.ndarray, table: RecordedTable, columns: Sequence[int]) -> float:
-    part = RecordedTable(
-        table.groups,
-        tuple(table.attributes[n] for n in columns),
-        tuple(table.kinds[n] for n in columns),
-        table.recorded[:, columns],
-        table.offensiveness[:, columns],
-    )
+    part = take_columns(table, columns)
     return judge_agreement({FORWARD: lifts[:, columns]}, part)[0].auc.value
 
 
-def read_own_table(folder: Path, language: str) -> tuple[RecordedTable, dict[str, list[str]]]:
+def read_own_table(
+    folder: Path, file: str, language: str
+) -> tuple[RecordedTable, dict[str, list[str]]]:
     """The entries of a language's file about nations, and the words of names and attributes in that
     language and in English."""
-    with WORDS.open(encoding="utf-8") as file:
+    with WORDS.open(encoding="utf-8") as words_file:
         words = {
             row["english"]: row["word"]
-            for row in csv.DictReader(file)
+            for row in csv.DictReader(words_file)
             if row["language"] == language
         }
-    entries = read_stereotypes(folder / f"{FILES[language]}.csv")
+    entries = read_stereotypes(folder / f"{file}.csv")
     groups = find_recorded_groups(entries)
     nations = {group for group in groups.values() if group.name in words}
     known = [
@@ -159,14 +362,18 @@ def read_own_table(folder: Path, language: str) -> tuple[RecordedTable, dict[str
 
 
 def ask_own(
-    scorer: TextScorer, table: RecordedTable, language: str, words: Sequence[str]
+    scorer: Any, table: RecordedTable, language: str, words: Sequence[str]
 ) -> dict[str, np.ndarray]:
     """The lifts of a language: after the names, before the names, both."""
     names, attributes = words[: len(table.groups)], words[len(table.groups) :]
     sentences, question = SENTENCES[language]
     capitalised = [name[:1].upper() + name[1:] for name in names]
     after = [
-        scorer.grid([s.format(names=name) for name in capitalised], attributes) for s in sentences
+        scorer.grid(
+            [before.format(names=name) for name in capitalised],
+            [behind.format(attribute=attribute) for attribute in attributes],
+        )
+        for before, behind in sentences
     ]
     before = scorer.grid([question.format(attribute=a) for a in attributes], capitalised)
     bits = {
@@ -177,29 +384,49 @@ def ask_own(
     return lifts | {BOTH: sum(table_ / table_.std() for table_ in lifts.values())}
 
 
-def main(folder: Path, models: Sequence[str], probes: int, own: bool) -> None:
-    print(HEADER)
-    for model in models:
-        if own:
-            scorer = kgbias.open_scorer(model)
-            for language in FILES:
-                table, words = read_own_table(folder, language)
-                for asked, own_words in words.items():
-                    lifts = ask_own(scorer, table, asked, own_words)
-                    label = f"{scorer.info.name}, {FILES[language]} in {asked}"
-                    print_figures(label, judge_agreement(lifts, table), table)
+def ask_tables(scorer: Any, folder: Path, names: int, kinds: Sequence[str]) -> None:
+    name = scorer.info.name
+    plan = take_kinds(take_names(plan_nations(folder), names), kinds)
+    found = measure_recorded_agreement(scorer, plan, "eight files")
+    print_figures(name, "eight files", found.figures, found.table)
+    for path in sorted(folder.glob("*-*.csv")):
+        table, figures = hold_against(found, read_stereotypes(path))
+        print_figures(name, path.stem, figures, table)
+    for strongest in found.strongest:
+        print(f"\n{name}: {strongest}\n")
+    print_wordings(found)
+    states = read_stereotypes("seegull")
+    for category in ("us-states", "indian-states"):
+        plan = plan_recorded([entry for entry in states if entry.category == category])
+        plan = take_kinds(take_names(plan, names), kinds)
+        if not plan.statements:
             continue
-        with kgbias.open(None, progress=True) as study:
-            found = known.recorded_agreement(study, model, merge_tables(folder), probes=probes)
-        print_figures(found.model, found.figures, found.table)
-        print_wordings(found)
+        found = measure_recorded_agreement(scorer, plan, category)
+        print_figures(name, category, found.figures, found.table)
+
+
+def ask_own_tables(scorer: Any, folder: Path) -> None:
+    for file, language in FILES.items():
+        table, words = read_own_table(folder, file, language)
+        for asked, own_words in words.items():
+            lifts = ask_own(scorer, table, asked, own_words)
+            figures = judge_agreement(lifts, table)
+            print_figures(scorer.info.name, f"{file} in {asked}", figures, table)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("folder", type=Path)
     parser.add_argument("models", nargs="*", default=["smollm2"])
-    parser.add_argument("--probes", type=int, default=45_000)
     parser.add_argument("--own", action="store_true")
+    parser.add_argument("--names", type=int, default=NAMES_OF_GROUP)
+    parser.add_argument("--kind", choices=KINDS)
+    parser.add_argument("--kept", default=":memory:", metavar="FILE")
     chosen = parser.parse_args()
-    main(chosen.folder, chosen.models, chosen.probes, chosen.own)
+    print(HEADER)
+    for spec in chosen.models:
+        kept = KeptScorer(kgbias.open_scorer(spec), chosen.kept)
+        if chosen.own:
+            ask_own_tables(kept, chosen.folder)
+        else:
+            ask_tables(kept, chosen.folder, chosen.names, [chosen.kind] if chosen.kind else KINDS)

@@ -459,7 +459,9 @@ def dutch_crows(folder: Path) -> Iterator[PublishedRow]:
     for path in sorted(folder.glob("results_*.csv")):
         # Some of the files are in Mac Roman.
         with assume_encoding("mac_roman"):
-            rows = [row for _, row in read_table(path)[1] if row["sent_more"] and row["sent_less"]]
+            rows = [
+                row for _, row in read_table(path).rows if row["sent_more"] and row["sent_less"]
+            ]
             benchmark = read_crows_pairs(path)
         scores = [(float(row["sent_more_score"]), float(row["sent_less_score"])) for row in rows]
         ours = {

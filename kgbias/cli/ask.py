@@ -25,6 +25,7 @@ from kgbias.cli.settings import drop_shared, keep_applicable, setting
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.io.text import CONTENT_WARNING, shorten
+from kgbias.io.wording import pluralise
 from kgbias.query import write_result
 from kgbias.study.run import AskOptions
 
@@ -168,7 +169,7 @@ def _print_answer(answer: QuestionAnswer, figures: Sequence[Sequence[FormattedFi
             + (
                 _describe_matching(group)
                 if retrieved.question.topic
-                else f"{group.statements} statements"
+                else pluralise(group.statements, "statement")
             )
         )
         for figure in group_figures:

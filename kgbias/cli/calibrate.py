@@ -14,6 +14,7 @@ from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.io.columns import Column
 from kgbias.io.text import spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.study.validation import DEFAULT_CRAWLS, coverage_store
 
 if TYPE_CHECKING:
@@ -126,7 +127,8 @@ def _measure_coverage(store_url: str | None, crawls: int, options: dict[str, Any
 
 def _print_coverage(coverage: "CoverageResult") -> None:
     show.say(
-        f"reference world {coverage.world}, {coverage.crawls} crawls, {coverage.statements:.0f} "
+        f"reference world {coverage.world}, "
+        f"{pluralise(coverage.crawls, 'crawl')}, {coverage.statements:.0f} "
         f"statements "
         "of each group",
         "share of 95% intervals that contain the long-run value (target 0.93 to 0.97), "

@@ -27,6 +27,7 @@ from kgbias.errors import UsageError
 from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
 from kgbias.io.text import spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.measures import get_measure
 from kgbias.study.comparison import comparison_records, group_test_record
 from kgbias.study.languages import LanguageBeliefs, are_in_two_languages
@@ -582,7 +583,9 @@ def _print_comparison(comparison: "RunComparison") -> None:
             f"that too:"
         )
         show.say(*(f"  {line}" for line in comparison.asked_apart))
-    show.say(f"{first_name} and {second_name}: {comparison.shared_groups} groups in common")
+    show.say(
+        f"{first_name} and {second_name}: {pluralise(comparison.shared_groups, 'group')} in common"
+    )
     show.say(
         f"distinct statements: {overlap.first} and {overlap.second}, both say {overlap.both} "
         f"(Jaccard "

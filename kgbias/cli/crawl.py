@@ -22,7 +22,6 @@ from kgbias.cli.options import (
     MODEL_SECTION,
     asking_options,
     asking_record,
-    describe_asking,
     group_options,
     json_option,
     model_name_option,
@@ -39,6 +38,7 @@ from kgbias.crawl.crawler import REFUSAL_RETRY_TRIALS
 from kgbias.crawl.seeds import DynamicSeeds, describe_singular
 from kgbias.errors import ModelError
 from kgbias.io.columns import Column
+from kgbias.io.wording import pluralise
 from kgbias.packs import DEFAULT, PUBLISHED, crawl_packs, load_pack
 from kgbias.stats.estimate import nan_to_none
 
@@ -196,11 +196,14 @@ def _print_crawl(run: kgbias.Run) -> None:
     result = run.crawl_result
     outcomes = result.outcomes
     show.say(
-        f"run {run.name}: {outcomes['ok']} statements from {outcomes.total()} answers "
+        f"run {run.name}: {pluralise(outcomes['ok'], 'statement')} from "
+        f"{pluralise(outcomes.total(), 'answer')} "
         f"({result.well_formed_share:.0%} well-formed, {outcomes['refused']} refused, "
-        f"{outcomes['unparsable']} unparsable, {outcomes['echo']} echoes, "
+        f"{outcomes['unparsable']} unparsable, {pluralise(outcomes['echo'], 'echo', 'echoes')}, "
         f"{outcomes['nonsense']} nonsense, "
-        f"{outcomes['failed']} failed); {describe_asking(result)}"
+        f"{outcomes['failed']} failed); asked "
+        f"{result.asked_count}, from the log "
+        f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
     if result.retry_count:
         show.say(
@@ -298,7 +301,9 @@ def _show_price(price: kgbias.Price, prompts: str) -> Output:
     groups_text = "each group that the model names"
     if price.groups:
         named_text = " and those that the model names (each costs as much as one of them)"
-        groups_text = f"{price.groups} groups{named_text if model_names_groups else ''}"
+        groups_text = (
+            f"{pluralise(price.groups, 'group')}{named_text if model_names_groups else ''}"
+        )
     bound = f", at most, until {price.until}" if price.until else ""
     times = f", {price.crawls} crawls" if price.crawls > 1 else ""
     lines = [
@@ -306,7 +311,8 @@ def _show_price(price: kgbias.Price, prompts: str) -> Output:
         f"was asked",
         *_list_groups(price.groups_by_category),
         *(
-            f"{stage.stage:<12}{stage.requests:>8} requests of about {stage.prompt_tokens} tokens, "
+            f"{stage.stage:<12}{stage.requests:>8} requests of about "
+            f"{pluralise(stage.prompt_tokens, 'token')}, "
             f"with repeated attempts at most {stage.requests_at_most} and "
             f"{stage.answer_tokens_at_most} answer tokens"
             for stage in price.stages

@@ -36,6 +36,7 @@ from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_plan import EvidencePrice, ProbeSettings
 from kgbias.io.columns import Column
 from kgbias.io.text import spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
@@ -129,18 +130,22 @@ def evidence(run_name: str | None, store_url: str, dry_run: bool, **options: Any
 
 def _print_price(price: EvidencePrice) -> None:
     show.say(
-        f"{price.probes:,} probes, each name after {len(price.carriers)} carriers: "
-        f"{price.texts:,} texts to score, names by themselves included; "
+        f"{pluralise(price.probes, 'probe', spec=',')}, each name after "
+        f"{pluralise(len(price.carriers), 'carrier')}: "
+        f"{pluralise(price.texts, 'text', spec=',')} to score, names by themselves included; "
         f"{price.texts_of_groups:,} more for the groups' own names before every statement; and "
-        f"{price.embedded:,} statements to embed if the model has vectors; less where the store "
+        f"{pluralise(price.embedded, 'statement', spec=',')} to embed if the model has vectors; "
+        f"less where the store "
         "holds some"
     )
     for category_price in price.categories:
         names = sum(len(group_names) for group_names in category_price["names"].values())
         show.say(
-            f"{category_price['category']}: {names} names of {len(category_price['names'])} "
+            f"{category_price['category']}: "
+            f"{pluralise(names, 'name')} of {len(category_price['names'])} "
             f"groups before "
-            f"{category_price['statements']} statements ({category_price['not_probed']} left out); "
+            f"{pluralise(category_price['statements'], 'statement')} "
+            f"({category_price['not_probed']} left out); "
             f"{category_price['nonce_names']} made-up names before "
             f"{category_price['floor_statements']}"
         )
@@ -196,7 +201,7 @@ def print_verdicts(rows: Sequence[Evidence]) -> None:
         unsaid = _NO_VERDICT if any(row.lift.n for row in verdict_rows) else ""
         meaning = f" ({text})" if name and (text := VERDICTS.get(name, unsaid)) else ""
         count = count_sentences(verdict_rows)
-        heading = f"{name}: {count:,} statement{'' if count == 1 else 's'}{meaning}"
+        heading = f"{name}: {pluralise(count, 'statement', spec=',')}{meaning}"
         if name == NOT_PROBED:
             verdict_rows = [
                 row for row in verdict_rows if row.lift.has_interval or row.story_share.has_interval
@@ -346,6 +351,6 @@ def _describe_way(rate: ReplicationRate, sentences: Mapping[tuple[str, str], str
             if rate.by == "names"
             else ("not found again")
         )
-        yield f"  {heading}: {len(rate.missed)} findings of the run"
+        yield f"  {heading}: {pluralise(len(rate.missed), 'finding')} of the run"
         for place in rate.missed[:_MAX_SHOWN]:
             yield f"    {sentences.get(place, ' '.join(place))[:90]}"

@@ -18,6 +18,7 @@ from kgbias.cli.settings import setting
 from kgbias.cli.show import Output
 from kgbias.ingest.formats import describe_formats
 from kgbias.ingest.statement_file import TABLE_FORMATS
+from kgbias.io.wording import pluralise
 
 _STUDY_METHOD = kgbias.Study.import_file
 
@@ -100,15 +101,19 @@ def import_(
         "left_out": imported.left_out,
     }
     line = (
-        f"run {run.name}: {imported.statements} statements, {imported.triples} distinct, about "
+        f"run {run.name}: "
+        f"{pluralise(imported.statements, 'statement')}, {imported.triples} distinct, about "
         f"{groups} group{'s' if groups != 1 else ''}"
     )
     if imported.left_out:
         line += (
-            f"; {show.pluralise(imported.left_out, 'row')} left out, incomplete or with a group "
+            f"; {pluralise(imported.left_out, 'row')} left out, incomplete or with a group "
             "that is no plain text"
         )
     if imported.passages:
         data |= {"nodes": imported.passages, "relationships": imported.relations}
-        line += f"; {imported.passages} nodes, {imported.relations} relationships"
+        line += (
+            f"; {pluralise(imported.passages, 'node')}, "
+            f"{pluralise(imported.relations, 'relationship')}"
+        )
     return Output(data, lambda: show.say(line))

@@ -22,6 +22,7 @@ from kgbias.cli.settings import settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column
 from kgbias.io.text import format_duration
+from kgbias.io.wording import pluralise
 
 if TYPE_CHECKING:
     from kgbias.graph.types import NodeCentrality
@@ -61,7 +62,8 @@ def _print_centralities(centralities: "kgbias.Rows[NodeCentrality]") -> None:
     communities = len({node.community for node in centralities})
     bridges = [node for node in centralities if node.kind == "object" and node.groups > 1]
     show.say(
-        f"{len(centralities)} nodes in {communities} communities; "
+        f"{pluralise(len(centralities), 'node')} in "
+        f"{pluralise(communities, 'community', 'communities')}; "
         f"{len(bridges)} objects bridge groups"
     )
     rows = []
@@ -105,7 +107,8 @@ def _print_cost(cost_rows: "kgbias.Rows[GroupCost]") -> None:
     if total.again:
         paid_text = "" if total.again_cost is None else f", {total.again_cost:.4g} of the cost"
         show.say(
-            f"{total.again} of the answers ({total.again_tokens} tokens{paid_text}) were asked for "
+            f"{total.again} of the answers ("
+            f"{pluralise(total.again_tokens, 'token')}{paid_text}) were asked for "
             "again because a prompt was refused"
         )
     if total.seconds is not None:

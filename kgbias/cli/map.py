@@ -13,12 +13,12 @@ from kgbias.cli.crawl import ask_about_singular_names
 from kgbias.cli.evidence import print_verdicts
 from kgbias.cli.measure import print_groups
 from kgbias.cli.options import (
-    ASKING_SECTION,
     CATEGORY_NAMES,
     base_url_option,
     describe_cost,
     drop_unset,
     dry_run_option,
+    form_option,
     group_options,
     limits_options,
     model_name_option,
@@ -29,10 +29,10 @@ from kgbias.cli.options import (
     workers_settings,
 )
 from kgbias.cli.settings import keep_applicable, settings
-from kgbias.crawl.config import CrawlConfig
 from kgbias.evidence.probe_plan import ProbeSettings
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.text import format_duration
+from kgbias.io.wording import pluralise
 from kgbias.packs import DEFAULT
 from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.study.probing import BeliefOptions
@@ -74,7 +74,7 @@ if TYPE_CHECKING:
     metavar="NAME-or-FOLDER",
     help="The prompt pack, which has the language: sentences (default), spanish, arabic ...",
 )
-@parameter_options(CrawlConfig, names=["form"], section=ASKING_SECTION)
+@form_option
 @parameter_options(ProbeSettings, names=["probes"])
 @settings("device")
 @workers_settings
@@ -135,16 +135,19 @@ def _print_result(result: Any, store_url: str) -> None:
 
 
 def _print_price(price: "AuditPrice", minutes: int | None, prompts: str) -> None:
-    answers, probes = price.answers, f"{price.probes:,} probes"
+    answers, probes = price.answers, pluralise(price.probes, "probe", spec=",")
     next_text = "no probes, as models of this kind give no probabilities"
     if price.probes:
         next_text = f"then at most {probes}, for a model that gives probabilities"
     if price.choices:
-        next_text += f", or about {price.choices:,} questions, for one that gives none"
+        next_text += (
+            f", or about {pluralise(price.choices, 'question', spec=',')}, for one that gives none"
+        )
     bound_text = "at most " if minutes else ""
-    group_text = show.pluralise(answers.groups, "group")
+    group_text = pluralise(answers.groups, "group")
     show.say(
-        f"{group_text}: {bound_text}{answers.requests} answers, with repeated attempts at most "
+        f"{group_text}: {bound_text}"
+        f"{pluralise(answers.requests, 'answer')}, with repeated attempts at most "
         f"{answers.requests_at_most}; {next_text}; nothing was asked"
     )
     known_times = [
@@ -162,7 +165,7 @@ def _print_price(price: "AuditPrice", minutes: int | None, prompts: str) -> None
     ]
     bound = "--minutes N bounds all of it"
     if minutes:
-        show.say(f"sizes are fixed by a trial, to end in about {minutes} minutes")
+        show.say(f"sizes are fixed by a trial, to end in about {pluralise(minutes, 'minute')}")
     elif known_times:
         show.say(
             f"{' and '.join(known_times)}, at the speed of what the store has of this model; the "

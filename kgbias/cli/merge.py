@@ -16,6 +16,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column
+from kgbias.io.wording import pluralise
 
 if TYPE_CHECKING:
     from kgbias.measure.merge import MergeResult
@@ -75,7 +76,8 @@ def _print_links(merge_result: "MergeResult") -> None:
         ),
     )
     show.say(
-        f"{len(merge_result.links)} links: {merge_result.triples} triples as said, "
+        f"{pluralise(len(merge_result.links), 'link')}: "
+        f"{pluralise(merge_result.triples, 'triple')} as said, "
         f"{merge_result.triples_merged} when "
         "linked ones count as one"
     )

@@ -27,6 +27,7 @@ from kgbias.cli.settings import setting
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.export import FORMATS
+from kgbias.io.wording import pluralise
 from kgbias.study.reproduction import Difference, Reproduction
 
 
@@ -162,7 +163,7 @@ def export(run_name: str | None, store_url: str, path: Path | None, **options: A
     if path is not None:
         format = options["format"]
         whole = format in FORMATS and FORMATS[format].whole
-        description = "all that was read" if whole else f"{triple_count} triples"
+        description = "all that was read" if whole else pluralise(triple_count, "triple")
         show.say(f"{description} to {path}", err=True)
 
 
@@ -257,16 +258,13 @@ def _print_reproduction(reproduction: Reproduction) -> None:
         show.say(f"{files} as they were published")
         return
     show.say(
-        f"{reproduction.run}: {reproduction.statements} statements published, {reproduction.made} "
+        f"{reproduction.run}: "
+        f"{pluralise(reproduction.statements, 'statement')} published, {reproduction.made} "
         f"made here "
-        f"from {reproduction.asked} new answers and {reproduction.logged} in the store"
+        f"from {pluralise(reproduction.asked, 'new answer')} and {reproduction.logged} in the store"
     )
     number = len(reproduction.differences)
-    show.say(
-        "nothing differs"
-        if reproduction.same
-        else f"{number} difference{'' if number == 1 else 's'}"
-    )
+    show.say("nothing differs" if reproduction.same else pluralise(number, "difference"))
 
 
 def _difference_line(difference: Difference) -> str:

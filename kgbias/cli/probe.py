@@ -33,6 +33,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet
 from kgbias.io.columns import Column
 from kgbias.io.progress import show_progress
+from kgbias.io.wording import pluralise
 from kgbias.parallel import LOCAL_EXECUTOR, open_executor
 from kgbias.stats.estimate import Estimate
 
@@ -172,8 +173,8 @@ def print_comparison(comparison: "SofaComparison") -> None:
     categories."""
     probe_set = comparison.probe_set
     show.say(
-        f"SoFa on {probe_set.name}: {probe_set.groups} groups, {probe_set.statements} statements, "
-        f"{probe_set.probes} probes"
+        f"SoFa on {probe_set.name}: {pluralise(probe_set.groups, 'group')}, "
+        f"{pluralise(probe_set.statements, 'statement')}, {pluralise(probe_set.probes, 'probe')}"
     )
     show.print_table(
         (
@@ -209,7 +210,7 @@ def print_bias(probes: "RunProbes | SetProbes") -> None:
             (
                 f"  {category_result.category}",
                 format_estimate(category_result.score),
-                f"{len(category_result.statements)} statements",
+                f"{pluralise(len(category_result.statements), 'statement')}",
             )
         )
         likeliest = sorted(category_result.likeliest.items(), key=lambda item: -item[1].value)[

@@ -13,6 +13,7 @@ from kgbias.cli.command import Command
 from kgbias.cli.options import json_flag, run_name_argument, store_option
 from kgbias.errors import UsageError
 from kgbias.graph.decisions import Decision
+from kgbias.io.wording import pluralise
 from kgbias.study.review import Review, ReviewedAnswer
 
 _KEY_MEANINGS = {
@@ -105,7 +106,8 @@ def review(
             if sheet is not None:
                 count = review_made.write_sheet(sheet, answers)
                 show.say(
-                    f"{count} answers to {sheet}: fill in decision (restore, reject or undo), then "
+                    f"{pluralise(count, 'answer')} to {sheet}: fill in decision (restore, reject "
+                    f"or undo), then "
                     f"kgbias review {run.name} --from {sheet}",
                     err=True,
                 )

@@ -11,6 +11,7 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import describe_cost, json_option, library_default
 from kgbias.cli.show import Output
+from kgbias.io.wording import pluralise
 from kgbias.models.http import without_password
 
 if TYPE_CHECKING:
@@ -77,11 +78,12 @@ def _print_prices(plan: kgbias.Plan, prices: Mapping[str, Any]) -> None:
         until = getattr(price, "until", "")
         bound = f", at most, until {until}" if until else ""
         show.say(
-            f"{name}: {price.requests} requests{bound}, with repeated attempts at most "
+            f"{name}: "
+            f"{pluralise(price.requests, 'request')}{bound}, with repeated attempts at most "
             f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens"
             f"{'; ' if price.prices else ''}{describe_cost(price)}"
         )
-    show.say(f"{len(plan.steps) - len(prices)} more steps; nothing was asked")
+    show.say(f"{pluralise(len(plan.steps) - len(prices), 'more step')}; nothing was asked")
     for address in plan.addresses:
         show.say(
             f"{without_password(address)}: an address in the file; without --trust it "

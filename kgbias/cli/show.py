@@ -153,11 +153,6 @@ def print_json(value: Any) -> None:
     print_block(json.dumps(nan_to_none(value), ensure_ascii=False, indent=2, default=str) + "\n")
 
 
-def pluralise(number: int, singular: str, plural: str = "") -> str:
-    """So many of a thing: "1 request", "2 requests"."""
-    return f"{number} {singular if number == 1 else plural or singular + 's'}"
-
-
 def print_block(text: str, *, err: bool = False) -> None:
     """Print multi-line text as it is; in a terminal, with each line made safe."""
     stream = sys.stderr if err else sys.stdout

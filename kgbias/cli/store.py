@@ -16,6 +16,7 @@ from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import format_duration, spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.study.series import Series
 
 if TYPE_CHECKING:
@@ -59,9 +60,9 @@ def _print_runs(
         distinct = f" ({triples / statements:.0%} distinct)" if statements else ""
         show.say(
             f"{row['name']}  {row['model']}{_in_language(row['language'])}  {row['status']}  "
-            f"{show.pluralise(len(row['groups']), 'group')}  "
-            f"{show.pluralise(statements, 'statement')}{distinct}  "
-            f"{row['generations']} generations  {row['refused']} refused  "
+            f"{pluralise(len(row['groups']), 'group')}  "
+            f"{pluralise(statements, 'statement')}{distinct}  "
+            f"{pluralise(row['generations'], 'generation')}  {row['refused']} refused  "
             f"{row['invalid']} invalid  {row['echoes']} rejected echoes  {row['nonsense']} nonsense"
             + ("" if row["seconds"] is None else f"  asked in {format_duration(row['seconds'])}")
             + (f"  repeats {row['series']}" if row["series"] else "")

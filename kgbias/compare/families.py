@@ -26,6 +26,7 @@ from kgbias.graph.types import Group, Run, TripleView
 from kgbias.io import text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.text import spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.measures import get_measure, scored_measures
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
@@ -398,7 +399,8 @@ def _list_comparisons(
         return [(name, REST) for name in names]
     if (count := comb(len(names), 2)) > MAX_PAIRS:
         raise UsageError(
-            f"the {len(names)} groups of {category} make {count} pairs, more than {MAX_PAIRS}: "
+            f"the {len(names)} groups of {category} make "
+            f"{pluralise(count, 'pair')}, more than {MAX_PAIRS}: "
             "test each against the rest"
         )
     return list(combinations(names, 2))

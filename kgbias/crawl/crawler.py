@@ -53,7 +53,7 @@ from kgbias.ids import content_id
 from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
-from kgbias.io.wording import how
+from kgbias.io.wording import how, pluralise
 from kgbias.language.words import FILTERS, is_echo
 from kgbias.models.base import Completer, PromptForm, Request
 from kgbias.models.budget import Budget, Usage
@@ -461,7 +461,9 @@ def _run_rounds(
         statements = result.outcomes["ok"] + sum(
             attempts[-1].outcome == "ok" for attempts in stopped_round
         )
-        raise _build_interrupt(stop, asker, f", {statements} statements so far") from None
+        raise _build_interrupt(
+            stop, asker, f", {pluralise(statements, 'statement')} so far"
+        ) from None
     except RunConflict:  # another process has taken it over
         raise
     except KgbiasError:

@@ -10,6 +10,7 @@ from kgbias.crawl.config import CrawlConfig, check_repeat
 from kgbias.crawl.strategies import EXPANSIONS, Arm, TriplePool
 from kgbias.graph.types import Group, Triple
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import pluralise
 from kgbias.models.budget import Prices, estimate_tokens
 from kgbias.packs import Example
 
@@ -248,7 +249,7 @@ class Price(Result):
     def heading(self) -> str:
         cost = "" if self.cost is None else f", about {self.cost:,.2f}"
         return (
-            f"{self.groups} group{'' if self.groups == 1 else 's'}: {self.requests:,} requests, "
+            f"{pluralise(self.groups, 'group')}: {self.requests:,} requests, "
             f"at most {self.requests_at_most:,}, "
             f"at most {self.answer_tokens_at_most:,} answer tokens{cost}"
         )
@@ -263,13 +264,14 @@ def price_crawl(config: CrawlConfig, crawls: int = 1) -> Price:
     if config.dynamic:
         template = config.pack.template("seeds")
         prompt = template.render(config.form, plural=config.dynamic.category.category.plural)
-        lists, limit = crawls * config.dynamic.prompts, template.answer_limits(config.form)[0]
+        lists = crawls * config.dynamic.prompts
+        limit = template.answer_limits(config.form).max_tokens
         stages.append(PriceStage("seeds", lists, lists, lists * limit, estimate_tokens(prompt)))
     for step in config.steps:
         # Only dynamic seeds: the price is that of one group.
         requests = crawls * arms * (groups or 1) * step.prompts * config.answers
         max_requests = requests * config.max_attempts
-        limit = config.pack.template(step.template).answer_limits(config.form)[0]
+        limit = config.pack.template(step.template).answer_limits(config.form).max_tokens
         stages.append(
             PriceStage(
                 step.name,

@@ -20,6 +20,7 @@ from kgbias.crawl.config import TargetWidth
 from kgbias.graph.draws import Draws
 from kgbias.graph.row_types import DrawRow
 from kgbias.graph.types import Generation, Group, Score, TripleView
+from kgbias.io.wording import pluralise
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap
 
 MIN_PROMPTS = 30  # of a group, before its interval is believed
@@ -215,5 +216,6 @@ def describe_coverage(board: Iterable[GroupProgress]) -> str:
     mean = sum(g.coverage for g in with_statements) / len(with_statements)
     return (
         f"coverage {mean:.0%} on average, lowest {lowest.coverage:.0%} ({lowest.group}: "
-        f"{lowest.distinct} statements seen, of an estimated {lowest.richness:.0f} or more)"
+        f"{pluralise(lowest.distinct, 'statement')} seen, of an estimated {lowest.richness:.0f} "
+        f"or more)"
     )

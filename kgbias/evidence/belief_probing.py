@@ -98,14 +98,21 @@ def _read_probe_seconds(run: StoredRun, belief_run: BeliefRun) -> float:
     return float(record.get("took", {}).get("seconds", 0.0))
 
 
+class PlannedProbes(NamedTuple):
+    """The plans by which beliefs are probed, and the carriers."""
+
+    plans: list[ProbePlan]
+    carriers: tuple[str, ...]
+
+
 def plan_belief_run(
     run: StoredRun,
     probe_settings: ProbeSettings | None = None,
     *,
     indicators: Indicators | None = None,
     selection: Selection | None = None,
-) -> tuple[list[ProbePlan], tuple[str, ...]]:
-    """The plans that `probe_beliefs` asks, and the carriers."""
+) -> PlannedProbes:
+    """What `probe_beliefs` asks."""
     return _plan_belief_run(
         run,
         probe_settings or ProbeSettings(),
@@ -119,11 +126,10 @@ def _plan_belief_run(
     probe_settings: ProbeSettings,
     indicators: Indicators | None,
     triples: Sequence[TripleView],
-) -> tuple[list[ProbePlan], tuple[str, ...]]:
+) -> PlannedProbes:
     carriers = tuple(dict.fromkeys(probe_settings.carriers or default_carriers(run)))
-    return plan_probes(
-        run, indicators or declared_indicators(run), probe_settings, triples
-    ), carriers
+    plans = plan_probes(run, indicators or declared_indicators(run), probe_settings, triples)
+    return PlannedProbes(plans, carriers)
 
 
 class JudgedBeliefs(NamedTuple):

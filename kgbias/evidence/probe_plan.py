@@ -25,6 +25,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupName, TripleView
 from kgbias.ids import content_id
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import pluralise
 from kgbias.language.words import join_words
 from kgbias.packs import find_run_pack
 from kgbias.parameters import Parameter, check_parameters
@@ -443,7 +444,10 @@ class EvidencePrice(Result):
         return Rows(rows, tuple(CategoryPrice.__annotations__))
 
     def heading(self) -> str:
-        return f"{self.probes:,} probes; {self.texts + self.texts_of_groups:,} texts to score"
+        return (
+            f"{pluralise(self.probes, 'probe', spec=',')}; "
+            f"{pluralise(self.texts + self.texts_of_groups, 'text', spec=',')} to score"
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """The price as plain data for JSON."""

@@ -226,7 +226,7 @@ def retry_with_carriers(
         seed=int(record.get("seed", 0)),
     )
     selection = Selection(**record.get("selection", {}))
-    plans, _ = plan_belief_run(run, probe_settings, indicators=indicators, selection=selection)
+    plans = plan_belief_run(run, probe_settings, indicators=indicators, selection=selection).plans
     plans = [plan.without_nonce() for plan in plans]
     settings = (*scorer.settings, *((f"carrier {n}", c) for n, c in enumerate(carriers, 1)))
     retry_run = BeliefRun(scorer.info, settings)

@@ -29,6 +29,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BeliefRun, BelievedEdge, Triple, statement_id
 from kgbias.io.progress import Progress
 from kgbias.io.text import shorten, storable
+from kgbias.io.wording import pluralise
 from kgbias.probe.result import Statement
 
 LIFT_SCALE = 100  # lifts are stored as whole hundredths of a bit
@@ -92,7 +93,7 @@ def add_story_shares(table: StatementTable, block: ColumnBlock) -> None:
             if story_share.has_interval:
                 text = (
                     f"{story_share.value:.0%} ({story_share.interval('.0%')}) of "
-                    f"{story_share.n} prompts"
+                    f"{pluralise(story_share.n, 'prompt')}"
                 )
                 text = f"{text}, run {storable(run_stories.story_run)}"
                 rows[row] = texts.add(text, text)

@@ -28,6 +28,7 @@ from kgbias.graph.types import (
 )
 from kgbias.io.progress import Progress
 from kgbias.io.text import storable
+from kgbias.io.wording import pluralise
 
 MAX_ANSWERS = 5  # answers of one statement
 MAX_TEXT_CHARACTERS = 2_000  # characters of a prompt or an answer
@@ -201,7 +202,7 @@ def _shorten(text: str) -> str:
     return (
         text
         if len(text) <= MAX_TEXT_CHARACTERS
-        else f"{text[:MAX_TEXT_CHARACTERS]}… ({len(text):,} characters)"
+        else f"{text[:MAX_TEXT_CHARACTERS]}… ({pluralise(len(text), 'character', spec=',')})"
     )
 
 

@@ -14,6 +14,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import ChangeToken, RunSummary
 from kgbias.io.text import format_duration, printable
+from kgbias.io.wording import pluralise
 
 MIN_LOOK_SECONDS = 2.0  # seconds between two looks, at least
 _LOOK_TIME_FACTOR = 10  # a look may take a tenth of the time
@@ -85,7 +86,9 @@ class StoreWatch:
         prompt_count = summary.generations - summary.resampled
         new_answers = self._pulse.answers - self._answers[summary.run.id]
         statement_note = (
-            f", with {summary.triples:,} different statements" if summary.triples else ""
+            f", with {pluralise(summary.triples, 'different statement', spec=',')}"
+            if summary.triples
+            else ""
         )
         text_parts = [
             f"{printable(summary.run.name)} is running: "
@@ -93,12 +96,14 @@ class StoreWatch:
         ]
         if new_answers > 0:  # in the whole store: the log does not say whose they are
             text_parts.append(
-                f"{new_answers:,} more answers in the store, read once their round is complete"
+                f"{pluralise(new_answers, 'more answer', spec=',')} in the store, read once "
+                f"their round is complete"
             )
         if tokens := summary.prompt_tokens + summary.completion_tokens:
             seconds = f", {format_duration(summary.seconds)} of asking" if summary.seconds else ""
             text_parts.append(
-                f"{tokens:,} tokens ({summary.prompt_tokens:,} in, {summary.completion_tokens:,} "
+                f"{pluralise(tokens, 'token', spec=',')} ({summary.prompt_tokens:,} in, "
+                f"{summary.completion_tokens:,} "
                 f"out){seconds}"
             )
         if (quiet_seconds := time.monotonic() - self._changed_at) > _QUIET_SECONDS:

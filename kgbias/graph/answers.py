@@ -26,6 +26,7 @@ from kgbias.graph.leases import OwnLease, hold_lease
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Batch, Run, canonical_json, storable
 from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.wording import pluralise
 from kgbias.models.base import (
     Completer,
     Completion,
@@ -383,7 +384,9 @@ class LoggedModel:
         budget = self._budget
         allowed = budget.count_allowed(len(requests))
         if not allowed:
-            raise Interrupted(f"stopped at the budget of {budget.max_requests} requests")
+            raise Interrupted(
+                f"stopped at the budget of {pluralise(budget.max_requests or 0, 'request')}"
+            )
         if budget.batch:
             sizes = ((estimate_tokens(r.prompt), r.max_tokens) for r in requests[:allowed])
             affordable = budget.count_affordable(sizes)

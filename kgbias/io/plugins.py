@@ -267,7 +267,7 @@ def _is_present(point: "EntryPoint") -> bool:
 
 def _folder_of(point: "EntryPoint") -> str:
     """The method or backend that an entry point of ours belongs to, such as
-    `kgbias.methods.rag`."""
+    `kgbias.methods.NAME`."""
     return ".".join(point.module.split(".")[:3])
 
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 from kgbias.errors import MissingExtra, UsageError, no_such
 from kgbias.io.columns import Column, Formatted, columns_of
 from kgbias.io.text import printable, shorten
+from kgbias.io.wording import pluralise
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -196,7 +197,7 @@ class Rows(Sequence[T], Generic[T]):
         return columns if len(columns) <= _MAX_COLUMNS else columns[:_FIRST_COLUMNS]
 
     def _footer(self) -> str:
-        count = f"{len(self)} row{'' if len(self) == 1 else 's'}"
+        count = pluralise(len(self), "row")
         count = (
             count if len(self) <= _MAX_PRINTED_ROWS else f"the first {_MAX_PRINTED_ROWS} of {count}"
         )

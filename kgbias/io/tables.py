@@ -175,9 +175,14 @@ def _refuse_text(path: Path, text: str) -> None:
 MARKDOWN_RULE = re.compile(r".*\|.*\n[ |:]*-[ |:-]*\|[ |:-]*\n")
 
 
-def read_table(
-    path: Path, needed: Sequence[str] = (), known: Sequence[str] = ()
-) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+class TextTable(NamedTuple):
+    """The columns of a table, and its rows, each with the line it ends on."""
+
+    columns: list[str]
+    rows: Iterator[tuple[int, dict[str, str]]]
+
+
+def read_table(path: Path, needed: Sequence[str] = (), known: Sequence[str] = ()) -> TextTable:
     """The columns of a table and its rows, each with the line it ends on, all cells as text; a
     short row is filled with empty cells. Capitals do not matter in the names of columns that are
     needed or known. Raises DataError for a missing or repeated column and, while reading, for a row
@@ -192,13 +197,14 @@ def read_table(
         for line, row in sheet.rows:
             if nested := next((name for name in needed if isinstance(row.get(name), list)), None):
                 raise DataError(f"{path}, row {line}: {nested} is a list: write one a row")
-        return list(sheet.columns), ((line, _row_as_texts(sheet, row)) for line, row in sheet.rows)
+        rows_as_texts = ((line, _row_as_texts(sheet, row)) for line, row in sheet.rows)
+        return TextTable(list(sheet.columns), rows_as_texts)
     _refuse_text(path, text)
     text, skipped_lines = _skip_comments(text)
     # With line ends as they are: a cell may hold some.
     lines = io.StringIO(text, newline="")
-    columns, rows = parse_table(lines, str(path), needed, find_delimiter(text, known), known)
-    return columns, ((line + skipped_lines, row) for line, row in rows)
+    table = parse_table(lines, str(path), needed, find_delimiter(text, known), known)
+    return TextTable(table.columns, ((line + skipped_lines, row) for line, row in table.rows))
 
 
 # How lines above a table begin, which name no column: comments, and the delimiter for Excel.
@@ -225,7 +231,7 @@ def read_filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, 
     Raises DataError, while reading, for an empty cell, one that is no plain text, as the names of
     groups are everywhere (`kgbias.crawl.seeds`), or a file without rows."""
     line = 0
-    for line, row in read_table(path, columns)[1]:
+    for line, row in read_table(path, columns).rows:
         cells = tuple(" ".join(row[column].split()) for column in columns)
         if not all(cells):
             *first_columns, last_column = columns
@@ -295,7 +301,7 @@ def parse_table(
     needed: Sequence[str] = (),
     delimiter: str = ",",
     known: Sequence[str] = (),
-) -> tuple[list[str], Iterator[tuple[int, dict[str, str]]]]:
+) -> TextTable:
     """As `read_table`, for lines in memory."""
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     # People write "Women, Men" with a space, which a quotation mark may follow.
@@ -316,7 +322,7 @@ def parse_table(
     check_header(header, source)
     _need_columns(header, needed, source)
     rows = chain(first_rows, ((reader.line_num, cells) for cells in reader))
-    return header, _parse_rows(rows, header, source, delimiter, counted_lines)
+    return TextTable(header, _parse_rows(rows, header, source, delimiter, counted_lines))
 
 
 _CHECKED_ROWS = 5  # rows by which the header of a table is checked

@@ -10,7 +10,7 @@ and memory (`kgbias.io.template_process`). A name without a value is an error, n
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from kgbias.errors import DataError
 from kgbias.ids import content_id
@@ -34,6 +34,13 @@ _DEFAULT_VALUES: Mapping[str, Any] = {
 """The names that a template can use, besides `header`, its wording."""
 
 
+class AnswerLimits(NamedTuple):
+    """The maximum number of tokens in an answer, and the texts that end it."""
+
+    max_tokens: int
+    stop: tuple[str, ...]
+
+
 @dataclass(frozen=True)
 class PromptTemplate:
     """A prompt template. `max_tokens` bounds the answer, which ends before the first of `stop`;
@@ -52,11 +59,11 @@ class PromptTemplate:
     chat_max_tokens: int
     chat_stop: tuple[str, ...]
 
-    def answer_limits(self, form: PromptForm) -> tuple[int, tuple[str, ...]]:
-        """The maximum number of tokens in an answer, and the texts that end it."""
+    def answer_limits(self, form: PromptForm) -> AnswerLimits:
+        """What ends an answer in this form."""
         if form == "completion":
-            return self.max_tokens, self.stop
-        return self.chat_max_tokens, self.chat_stop
+            return AnswerLimits(self.max_tokens, self.stop)
+        return AnswerLimits(self.chat_max_tokens, self.chat_stop)
 
     @property
     def label(self) -> str:

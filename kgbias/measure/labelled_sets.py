@@ -118,7 +118,7 @@ def read_shipped_set(measure: str) -> LabelledSet | None:
         card = _read_card(path, measure)
     else:
         card = LabelledSet(f"{measure}.tsv", measure, "person", how="whoever made the measure")
-    rows = list(read_table(path, known=LABEL_TABLE.known_columns)[1])
+    rows = list(read_table(path, known=LABEL_TABLE.known_columns).rows)
     return replace(card, statements=_need_distinct(path, _read_own_rows(path, rows, card.measure)))
 
 
@@ -402,7 +402,7 @@ def _read_own_rows(path: Path, rows: _NumberedRows, measure: str) -> _NumberedSt
 def _read_shipped() -> dict[str, LabelledSet]:
     card = _read_card(SHIPPED_LABELS, "")
     statements_by_measure: dict[str, list[LabelledStatement]] = {}
-    for _, row in read_table(SHIPPED_LABELS)[1]:
+    for _, row in read_table(SHIPPED_LABELS).rows:
         statements_by_measure.setdefault(row["measure"], []).append(
             LabelledStatement(row["text"], row["label"])
         )

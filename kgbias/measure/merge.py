@@ -24,7 +24,7 @@ from kgbias.graph.types import NearDuplicate, TripleView, node_id, statement_id,
 from kgbias.io.columns import Column
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Result, Rows
-from kgbias.io.wording import how
+from kgbias.io.wording import how, pluralise
 from kgbias.language.words import is_negated
 from kgbias.measure.embedding import load_vectors
 from kgbias.measure.semantic_search import (
@@ -161,7 +161,8 @@ class MergeResult(Result):
 
     def heading(self) -> str:
         return (
-            f"links: {len(self.links)}; {self.triples} triples as said, {self.triples_merged} when "
+            f"links: {len(self.links)}; "
+            f"{pluralise(self.triples, 'triple')} as said, {self.triples_merged} when "
             "linked ones count as one"
         )
 

@@ -27,6 +27,7 @@ from kgbias.graph.labels import SKIPPED_LABEL, Label, RaterKind, describe_raters
 from kgbias.graph.selection import SelectedStatements, Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, Metric, TripleView
+from kgbias.io.wording import pluralise
 from kgbias.measure.precision import read_precision
 from kgbias.measure.sampling import draw_selected_sample
 from kgbias.measures import (
@@ -612,7 +613,7 @@ def _describe_method(
     has_test = not by_own and not np.isnan(p_value)
     test_text = f" (that the scorer errs alike for all: p = {p_value:.2g})" if has_test else ""
     return (
-        f"{CORRECTED_PREFIX}by {corrected.n} labels {corrections.labels.labelled_by}, "
+        f"{CORRECTED_PREFIX}by {pluralise(corrected.n, 'label')} {corrections.labels.labelled_by}, "
         f"{label_source}{test_text}; prediction-powered, "
         f"{DEFAULT_DRAWS} draws; {COVERS} {', '.join(corrections.covers)}, the scorer's errors"
     )

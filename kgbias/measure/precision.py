@@ -240,7 +240,7 @@ def _precision_text(metric: Metric | None) -> str:
 def _read_precisions() -> dict[tuple[str, str, str], LabelPrecision]:
     lines = read_text(PRECISION_FILE).splitlines(keepends=True)
     precisions = {}
-    for _, row in parse_table(lines, str(PRECISION_FILE), PRECISION_COLUMNS, delimiter="\t")[1]:
+    for _, row in parse_table(lines, str(PRECISION_FILE), PRECISION_COLUMNS, delimiter="\t").rows:
         read_count, given_count, right_count, wanted_count = (
             int(row[name]) for name in PRECISION_COLUMNS[3:]
         )

@@ -17,6 +17,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import takewhile
+from typing import NamedTuple
 
 from kgbias.graph.cross_mentions import exclude_cross_mentions
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
@@ -91,10 +92,17 @@ def draw_selected_sample(
     return LabelSample(sample_id, *order_statements(sampled_triples, measure, seed))
 
 
+class OrderedStatements(NamedTuple):
+    """The ids of the distinct statements in their order, and by stratum."""
+
+    order: tuple[str, ...]
+    strata: dict[Stratum, tuple[str, ...]]
+
+
 def order_statements(
     triples: Sequence[TripleView], measure: str, seed: int = 0
-) -> tuple[tuple[str, ...], dict[Stratum, tuple[str, ...]]]:
-    """The distinct statements in their order, and by stratum."""
+) -> OrderedStatements:
+    """The order in which a sample takes statements."""
     numbers_by_id = {triple.id: _random_number(str(seed), triple.id) for triple in triples}
     members: dict[Stratum, set[str]] = defaultdict(set)
     count_by_stratum: dict[Stratum, int] = defaultdict(int)
@@ -109,7 +117,7 @@ def order_statements(
         for stratum, ids in strata.items()
         for n, id in enumerate(ids)
     ]
-    return tuple(id for _, id in sorted(places)), strata
+    return OrderedStatements(tuple(id for _, id in sorted(places)), strata)
 
 
 def stratum_of(triple: TripleView, measure: str) -> Stratum:

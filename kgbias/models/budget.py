@@ -9,6 +9,7 @@ from typing import Any
 
 from kgbias.errors import DataError, Interrupted, UsageError
 from kgbias.io.reading import read_toml
+from kgbias.io.wording import pluralise
 from kgbias.parameters import BudgetOptions
 
 PRICED_TOKENS = 1_000_000
@@ -72,7 +73,10 @@ class Usage:
         return self.prices.cost_of(self.prompt_tokens, self.completion_tokens)
 
     def __str__(self) -> str:
-        tokens = f"{self.prompt_tokens} tokens of prompts and {self.completion_tokens} of answers"
+        tokens = (
+            f"{pluralise(self.prompt_tokens, 'token')} of prompts and "
+            f"{self.completion_tokens} of answers"
+        )
         return (
             tokens
             if self.prices is None
@@ -138,7 +142,7 @@ class Budget:
     def check(self) -> None:
         """Raise Interrupted if the tokens or the money are spent."""
         if self.max_tokens is not None and self.usage.tokens >= self.max_tokens:
-            raise Interrupted(f"stopped at the budget of {self.max_tokens} tokens")
+            raise Interrupted(f"stopped at the budget of {pluralise(self.max_tokens, 'token')}")
         prices, cost = self.usage.prices, self.usage.cost
         if self.max_cost is not None and prices and cost is not None and cost >= self.max_cost:
             raise Interrupted(f"stopped at the budget of {prices.format_cost(self.max_cost)}")

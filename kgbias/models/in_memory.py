@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 from kgbias.errors import ModelError, UsageError, first_line
 from kgbias.io.text import type_with_article
 from kgbias.io.traces import restore_state, use_caller_state
+from kgbias.io.wording import pluralise
 from kgbias.models.base import (
     IN_MEMORY_PREFIX,
     Abilities,
@@ -288,13 +289,14 @@ class FunctionModel:
                 raise ModelError(f"{self.info.title} failed: {first_line(error)}") from error
             odd_ones = [text for text in texts if not isinstance(text, str)]
             if is_one or odd_ones or len(texts) != len(batch):
-                what = f"{len(texts)} texts"
+                what = pluralise(len(texts), "text")
                 if is_one:
                     what = type_with_article(returned)
                 elif odd_ones:
                     what = f"a list with {type_with_article(odd_ones[0])} in it"
                 raise ModelError(
-                    f"{self.info.title} was given {len(batch)} prompts, and has to return a list "
+                    f"{self.info.title} was given "
+                    f"{pluralise(len(batch), 'prompt')}, and has to return a list "
                     f"of as many texts; it returned {what}"
                 )
             yield [

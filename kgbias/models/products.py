@@ -22,9 +22,9 @@ def prefers_onednn() -> bool:
 
     if torch.backends.cpu.get_cpu_capability() != "AVX512":
         return False
-    if not (
-        torch.backends.mkldnn.is_available() and hasattr(torch.ops.mkldnn, "_linear_pointwise")
-    ):
+    if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
+        return False
+    if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return False
     try:
         return "AuthenticAMD" in Path("/proc/cpuinfo").read_text("utf-8")

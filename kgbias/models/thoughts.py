@@ -307,7 +307,14 @@ _THINKING_FIELDS = (
 )
 
 
-def split_message(message: Mapping[str, Any]) -> tuple[str, str]:
+class MessageTexts(NamedTuple):
+    """The text of a message, and what was thought before it."""
+
+    text: str
+    thoughts: str
+
+
+def split_message(message: Mapping[str, Any]) -> MessageTexts:
     """The content of a chat message and the thoughts that the server told apart from it. Raises
     TypeError for content that is neither text, nothing, an object, nor a list of parts."""
     content, thoughts = message.get("content"), []
@@ -333,8 +340,8 @@ def split_message(message: Mapping[str, Any]) -> tuple[str, str]:
         # A parser of thoughts may have taken the answer for one, too.
         closes = list(_CLOSING_PATTERN.finditer(thought))
         if closes and thought[closes[-1].end() :].strip():
-            return thought, ""
-    return content, thought
+            return MessageTexts(thought, "")
+    return MessageTexts(content, thought)
 
 
 def _is_thought(part: Any) -> bool:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, MissingExtra, UsageError, no_such
 from kgbias.io.reading import read_error
 from kgbias.io.text import type_with_article
+from kgbias.io.wording import pluralise
 from kgbias.models.base import ModelInfo
 
 VECTOR_FORMATS = ("word2vec", "word2vec-binary", "glove", "fasttext-binary")
@@ -237,7 +238,8 @@ def _check_word2vec_header(path: Path, size: int, min_bytes: int) -> None:
 def _check_claim(path: Path, size: int, rows: int, length: int, min_bytes: int) -> None:
     if min(rows, length) < 0 or rows * length * min_bytes > size:
         raise DataError(
-            f"{path} claims {rows} vectors of {length} numbers, more than its {size} bytes can hold"
+            f"{path} claims "
+            f"{pluralise(rows, 'vector')} of {length} numbers, more than its {size} bytes can hold"
         )
 
 

@@ -26,6 +26,7 @@ from kgbias.ids import content_id, normalise
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.text import format_p_value
+from kgbias.io.wording import pluralise
 from kgbias.language.words import join_words
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.models.score.base import Array, Convention, Counts, ProbeGrid, TextScorer
@@ -258,9 +259,10 @@ class ApxFlags(Result):
     def __str__(self) -> str:
         source = self.source if isinstance(self.source, str) else self.source.info.title
         return (
-            f"APX of {source}: {len(self.flags)} flags on {self.flagged_count} of "
+            f"APX of {source}: {pluralise(len(self.flags), 'flag')} on {self.flagged_count} of "
             f"{self.tested_count} "
-            f"descriptors, {len(self.table.groups)} groups, {len(self.table.values)} templates"
+            f"descriptors, {pluralise(len(self.table.groups), 'group')}, "
+            f"{pluralise(len(self.table.values), 'template')}"
         )
 
     @property

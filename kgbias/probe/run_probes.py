@@ -406,10 +406,16 @@ def groups_by_category(run: Run, names: Sequence[str]) -> dict[str, tuple[Group,
     }
 
 
+class CollectedStatements(NamedTuple):
+    """The statements about any of some groups, and which of these they were said about."""
+
+    statements: tuple[Statement, ...]
+    said_counts: SaidCounts
+
+
 def collect_statements(
     groups: Sequence[Group], triples: Sequence[TripleView]
-) -> tuple[tuple[Statement, ...], SaidCounts]:
-    """The statements about any of the groups, and which groups they were said about."""
+) -> CollectedStatements:
     places = {group.id: n for n, group in enumerate(groups)}
     statements: dict[tuple[str, str], tuple[int, Statement]] = {}
     said_counts = []
@@ -421,7 +427,9 @@ def collect_statements(
             continue
         number, _ = statements.setdefault(statement.key, (len(statements), statement))
         said_counts.append((places[triple.group_id], number, triple.count))
-    return tuple(statement for _, statement in statements.values()), tuple(said_counts)
+    return CollectedStatements(
+        tuple(statement for _, statement in statements.values()), tuple(said_counts)
+    )
 
 
 def count_group_texts(groups: int, statements: int) -> int:
@@ -520,7 +528,7 @@ def gather_sets(
     statements_by_category = {} if statements is None else read_statements(statements)
     groups = {} if identities is None else read_identities(identities)
     if run is not None:
-        own_groups, own_statements = run_sets(run)
+        own_groups, own_statements = read_run_texts(run)
         groups = groups or own_groups
         statements_by_category[""] = tuple(
             dict.fromkeys((*statements_by_category.get("", ()), *own_statements))
@@ -544,11 +552,17 @@ def gather_sets(
     return sets
 
 
-def run_sets(run: StoredRun) -> tuple[dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """The run's groups by category, and all its statements, as texts."""
-    statements, _ = collect_statements(run.groups, run.triples())
+class RunTexts(NamedTuple):
+    """A run's groups by category, and all its statements, as texts."""
+
+    groups_by_category: dict[str, tuple[str, ...]]
+    statements: tuple[str, ...]
+
+
+def read_run_texts(run: StoredRun) -> RunTexts:
+    statements = collect_statements(run.groups, run.triples()).statements
     groups = {
         category: tuple(_capitalise(group.name) for group in members)
         for category, members in groups_by_category(run.record, ()).items()
     }
-    return groups, tuple(statement.text for statement in statements)
+    return RunTexts(groups, tuple(statement.text for statement in statements))

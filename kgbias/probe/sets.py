@@ -254,7 +254,7 @@ def _check_distinct(path: Path, texts: Sequence[str]) -> tuple[str, ...]:
 def _read_rows(source: Any, needed_columns: Sequence[str]) -> list[dict[str, str]]:
     rows = []
     with as_table_file(source, needed_columns) as path:
-        for line, row in read_table(path, needed_columns)[1]:
+        for line, row in read_table(path, needed_columns).rows:
             if not all(row[name].strip() for name in needed_columns):
                 raise DataError(f"{path}, line {line}: an empty {needed_columns[0]}")
             rows.append(row)

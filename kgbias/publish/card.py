@@ -19,6 +19,7 @@ from kgbias.graph.selection import Selection, run_language
 from kgbias.graph.types import GroupScore
 from kgbias.io.files import CHECKSUM_FILE as CHECKSUMS
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, markdown, xml_safe
+from kgbias.io.wording import pluralise
 from kgbias.measures import corrected_figure, figures_by_name, label_source
 from kgbias.publish.recipe import RECIPE_FILE as RECIPE
 from kgbias.publish.recipe import STATEMENTS_FILE, Recipe
@@ -99,7 +100,8 @@ class CardSource:
         arms = self.content.statements.arms
         several = f", with {len(arms)} augmentations of the prompts" if len(arms) > 1 else ""
         return (
-            f"{distinct:,} distinct statements about {groups} groups of people that the language "
+            f"{pluralise(distinct, 'distinct statement', spec=',')} about "
+            f"{pluralise(groups, 'group')} of people that the language "
             f"model {self.model} made{several}, with how often it made each and their scores."
         )
 
@@ -153,15 +155,14 @@ class CardSource:
                 f"{describe_reader(config)}, is a statement."
             )
         pack = config.get("pack", {}).get("name", "salinas-2023")
-        rounds = config.get("iterations")
+        rounds = config.get("iterations", 0)
         settings = ", ".join(f"{name} {value}" for name, value in self.recipe.settings)
         answers = config.get("answers", 1)
         several_answers = f"{answers} answers were drawn from each prompt. " if answers > 1 else ""
         return (
             f"kgbias asked the model {self.model}{settings and f' ({settings})'} to complete "
             f"sentences about each group (prompts {pack}, language {self.language}), and showed it "
-            f"its own statements as examples in {rounds} further "
-            f"round{'' if rounds == 1 else 's'}. "
+            f"its own statements as examples in {pluralise(rounds, 'further round')}. "
             f"{several_answers}"
             f"Temperature {config.get('temperature')}, random seed {config.get('seed')}, "
             f"augmentations {', '.join(config.get('arms', ()))}. The method is that of Salinas et "
@@ -179,7 +180,9 @@ class CardSource:
         if counted.note:
             parts.append(f"kgbias {counted.note}.")
         if self.recipe.decisions:
-            parts.append(f"People reviewed {len(self.recipe.decisions)} answers by hand.")
+            parts.append(
+                f"People reviewed {pluralise(len(self.recipe.decisions), 'answer')} by hand."
+            )
         return " ".join(parts)
 
     @property

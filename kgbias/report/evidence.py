@@ -41,6 +41,7 @@ from kgbias.io.drawing import (
     make_subplots,
 )
 from kgbias.io.text import format_number, spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.measure.scorer_agreement import MIN_KAPPA_STATEMENTS, ScorerAgreement
 from kgbias.probe.belief import BELIEVED, MIN_LIFT_BITS
 from kgbias.probe.result import Statement
@@ -366,7 +367,7 @@ def _drawn_note(evidence: EvidenceTable) -> str:
     total, drawn_count = len(_said_rows(evidence)), len(evidence_points(evidence))
     if drawn_count < total:
         return f"{drawn_count:,} of {total:,} pairs of a group and a statement are drawn."
-    return f"{total:,} pairs of a group and a statement, of all categories."
+    return f"{pluralise(total, 'pair', spec=',')} of a group and a statement, of all categories."
 
 
 _MAX_GROUPS = 12  # groups of a category, the most talked about, of which two are drawn

@@ -37,6 +37,7 @@ from kgbias.graph.cross_mentions import explain_costly_measures
 from kgbias.graph.types import TopicModel
 from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import format_p_value, spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.measure.topics.run import (
     ENTROPY_MEASURE,
     PLUG_IN_ENTROPY,
@@ -607,7 +608,7 @@ def _topic_word_exhibits(data: RunData, category: str, place: str) -> Iterator[E
             ],
             f"BERTopic on {settings['embedding']}, min_cluster_size "
             f"{settings['min_cluster_size']}, "
-            f"{settings['documents']} distinct statements; HDBSCAN left "
+            f"{pluralise(settings['documents'], 'distinct statement')}; HDBSCAN left "
             f"{settings['outliers_before']} out, "
             f"{settings['outliers']} still have no topic. {_stability_note(model)}",
         ),
@@ -730,7 +731,7 @@ def probe_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit
             draw,
             Table(
                 key,
-                f"{ranks.shape[1]} distinct statements about {category} under "
+                f"{pluralise(ranks.shape[1], 'distinct statement')} about {category} under "
                 f"{probing.model.title}.",
                 (
                     GROUP_COLUMN,

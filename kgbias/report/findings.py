@@ -41,11 +41,13 @@ from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.evidence.evidence_table import BELIEVED_VERDICTS, Evidence
 from kgbias.io import pages
 from kgbias.io.text import format_number, format_p_value, spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.language.words import join_words
 from kgbias.measures import get_measure
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
-from kgbias.report.parts import Finding, FindingKind, report_parts
+from kgbias.report.finding_kinds import Finding, FindingKind
+from kgbias.report.parts import report_parts
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import explorer_link, read_source, statements_link
 from kgbias.report.tables import format_mean_count
@@ -138,7 +140,7 @@ def _few_statements_note(data: RunData) -> str:
         if len(few) == len(data.run.groups)
         else join_names(few)
         if len(few) <= MAX_GROUPS
-        else f"{len(few)} groups"
+        else pluralise(len(few), "group")
     )
     return (
         f"What is said of a group is compared from {MIN_STATEMENTS} statements on: there are "
@@ -250,7 +252,8 @@ def _belief_finding(row: Evidence, model: str, other_model: str) -> Finding:
     )
     test_note = (
         "Beyond what each name makes likelier anyway. By t-test over "
-        f"{row.lift.n} names of the group, against half a bit: {p_value_words(row.q_value)}, "
+        f"{pluralise(row.lift.n, 'name')} of the group, against half a bit: "
+        f"{p_value_words(row.q_value)}, "
         f"corrected "
         "for the statements tried about this group (Benjamini and Hochberg); it holds with any one "
         "of the names left out."
@@ -505,7 +508,8 @@ def _difference_finding(
         "What it says",
         sentence,
         test_note,
-        f"{test.n[0]:,} statements about {test.first}, {test.n[1]:,} about {other_name}.",
+        f"{pluralise(test.n[0], 'statement', spec=',')} about {test.first}, {test.n[1]:,} about "
+        f"{other_name}.",
         links,
         max(family_p, p_own),
         relative_size(difference),
@@ -604,7 +608,7 @@ def _arm_kind(data: RunData, explorer: str) -> FindingKind | None:
             f"By permutation of whole {data.draws.unit}: {p_value_words(float(p))}, "
             f"{correction_words(len(tests), 'comparison')} of an arm with "
             f"none.{unit_sentence(t.measure)}",
-            f"{t.n[0]:,} and {t.n[1]:,} statements.",
+            f"{t.n[0]:,} and {pluralise(t.n[1], 'statement', spec=',')}.",
             [("All arms", "#augmentations")],
             float(p),
             relative_size(t.difference),
@@ -734,14 +738,16 @@ def _refusal_finding(
     test_note = (
         f"By dealing whole prompts anew, by their first attempts: "
         f"{p_value_words(group_refusals.q)}, corrected "
-        f"for {len(test.groups)} groups. Whether any group{_of_category(test.category)} differs: "
+        f"for "
+        f"{pluralise(len(test.groups), 'group')}. Whether any group{_of_category(test.category)} "
+        f"differs: "
         f"{p_value_words(family_p)}, {correction_words(categories, 'such question')}."
     )
     return Finding(
         "About whom it declines",
         sentence,
         test_note,
-        f"{group_refusals.share.n:,} prompts about {group_refusals.group}.",
+        f"{pluralise(group_refusals.share.n, 'prompt', spec=',')} about {group_refusals.group}.",
         (),
         max(family_p, group_refusals.q),
         relative_size(group_refusals.difference),

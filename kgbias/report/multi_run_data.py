@@ -18,6 +18,7 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import MIN_SAME_COSINE, TripleView
 from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.wording import pluralise
 from kgbias.measure import merge
 from kgbias.measures import Measure, column_measures
 from kgbias.report.run_data import ArmData, RunData
@@ -60,7 +61,9 @@ class MultiRunData:
         progress: Progress | None = None,
     ) -> None:
         if not FEWEST_RUNS <= len(runs) <= MOST_RUNS:
-            raise UsageError(f"{len(runs)} runs: name {FEWEST_RUNS} to {MOST_RUNS} to compare")
+            raise UsageError(
+                f"{pluralise(len(runs), 'run')}: name {FEWEST_RUNS} to {MOST_RUNS} to compare"
+            )
         if len({run.id for run in runs}) < len(runs):
             raise UsageError("name each run once")
         check_comparable(runs)

@@ -31,6 +31,7 @@ from kgbias.io.text import (
     format_p_value,
     spoken_name,
 )
+from kgbias.io.wording import pluralise
 from kgbias.measures import get_measure
 from kgbias.models.base import ADDRESS_SETTING
 from kgbias.report.findings import REGARD_UNIT, build_screen, join_names, p_value_words
@@ -108,12 +109,14 @@ def _asked_lines(run: StoredRun, data: RunData, name: str) -> Iterator[str]:
     if data.run.kind == "crawl":
         first_count = sum(not g.attempt for g in generations)
         yield (
-            f"- {prompts:,} prompts, asked for {first_count:,} answers; "
+            f"- {pluralise(prompts, 'prompt', spec=',')}, asked for "
+            f"{pluralise(first_count, 'answer', spec=',')}; "
             f"{len(generations) - first_count:,} of "
             f"these were asked for again, {again:,} because the prompt was refused"
         )
     yield (
-        f"- {summary.generations:,} answers in all: {summary.statements:,} statements "
+        f"- {pluralise(summary.generations, 'answer', spec=',')} in all: "
+        f"{pluralise(summary.statements, 'statement', spec=',')} "
         f"({summary.triples:,} distinct),"
         f" {summary.refused:,} refused, {summary.invalid:,} not readable, {summary.echoes:,} that "
         f"repeat an example, "
@@ -155,7 +158,7 @@ def _other_model_lines(data: RunData) -> Iterator[str]:
             n = record.get("statements", 0)
             yield (
                 f"- {_escape_markdown(choosing.model.title)}, made to choose between groups of "
-                f"{_escape_markdown(category)} for {n:,} statement{'' if n == 1 else 's'}: "
+                f"{_escape_markdown(category)} for {pluralise(n, 'statement', spec=',')}: "
                 f"{answer_counts}"
             )
     for believing in data.belief_runs:
@@ -164,7 +167,7 @@ def _other_model_lines(data: RunData) -> Iterator[str]:
             yield (
                 f"- {_escape_markdown(believing.model.title)}, asked by the names of groups how "
                 f"probable "
-                f"statements are: {pairs:,} pairs of a group and a statement"
+                f"statements are: {pluralise(pairs, 'pair', spec=',')} of a group and a statement"
             )
 
 

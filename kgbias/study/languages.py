@@ -13,6 +13,7 @@ from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.tables_in_memory import Texts
 from kgbias.io.text import format_number, format_p_value
+from kgbias.io.wording import pluralise
 from kgbias.stats.estimate import nan_to_none
 
 if TYPE_CHECKING:
@@ -112,7 +113,8 @@ class LanguageBeliefs(Result):
         paired = "a table pairs" if self.by_table else "mean the same by their vectors"
         yield (
             f"{self.model} in {first} and {second}{of_category}: "
-            f"{len(comparison.names)} groups and {len(comparison.cosines)} statements that {paired}"
+            f"{pluralise(len(comparison.names), 'group')} and {len(comparison.cosines)} "
+            f"statements that {paired}"
         )
         alone = agreement.believed_by_one
         yield (

@@ -9,6 +9,7 @@ from kgbias.graph.integrity import Fault
 from kgbias.graph.leases import check_idle
 from kgbias.graph.store import StoredRun, open_store
 from kgbias.io.rows import Rows
+from kgbias.io.wording import pluralise
 from kgbias.models.spec import with_display_name
 from kgbias.parameters import Names, PathLike, as_names
 from kgbias.study.calls import PublicCalls
@@ -79,7 +80,8 @@ class StoreMaintenance(PublicCalls):
         if len(matches) > 1:
             revisions = ", ".join(m.revision or "none" for m in matches)
             raise UsageError(
-                f"{len(matches)} models of {self._context.url} go by {model!r} (revisions "
+                f"{pluralise(len(matches), 'model')} of {self._context.url} go by {model!r} "
+                f"(revisions "
                 f"{revisions}): "
                 "crawl the one you mean again with `model_name`"
             )

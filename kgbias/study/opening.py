@@ -11,7 +11,6 @@ from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
 from kgbias.io.text import printable, type_with_article
 from kgbias.models.base import Completer, ModelInfo, PromptForm, find_form
-from kgbias.models.budget import Prices, split_budget
 from kgbias.models.spec import parse_spec
 from kgbias.parallel import Executor
 from kgbias.parameters import JudgeOptions, ModelOptions, ScorerOptions
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from kgbias.crawl.crawler import AcceptabilityJudge
     from kgbias.crawl.stopping import Gauge
     from kgbias.graph.prompting import LoggedPrompter
+    from kgbias.models.budget import Prices
     from kgbias.models.score.base import TextScorer
     from kgbias.models.score.distributed import AnyScorer
 
@@ -125,7 +125,7 @@ def split_model_options(options: Mapping[str, Any]) -> SplitOptions:
 class SplitPrices(NamedTuple):
     """The prices of asking a model, and the call's own options."""
 
-    prices: Prices | None
+    prices: "Prices | None"
     others: dict[str, Any]
 
 
@@ -133,6 +133,7 @@ def split_prices(options: Mapping[str, Any], model: str | Completer) -> SplitPri
     """The prices of asking the model with these options, and the call's own options. Raises
     UsageError for a batch if the model takes none, and for a model that cannot be asked
     (`check_completes`)."""
+    from kgbias.models.budget import split_budget
     from kgbias.models.kinds import check_batch, check_completes
 
     if isinstance(model, str):

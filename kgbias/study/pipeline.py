@@ -35,7 +35,7 @@ from kgbias.io.reading import read_json
 from kgbias.io.resources import __version__
 from kgbias.io.rows import Result, Rows
 from kgbias.io.text import format_duration
-from kgbias.io.wording import how
+from kgbias.io.wording import how, pluralise
 from kgbias.models.base import Completer
 from kgbias.models.http import shown_url
 from kgbias.models.spec import KINDS, is_on_server, loadable_spec, parse_spec, resolve
@@ -127,7 +127,11 @@ class AuditPrice(Result):
         return self.answers.as_rows()
 
     def heading(self) -> str:
-        probing = f"{self.probes:,} probes" if self.probes else f"at most {self.choices:,} choices"
+        probing = (
+            f"{pluralise(self.probes, 'probe', spec=',')}"
+            if self.probes
+            else f"at most {self.choices:,} choices"
+        )
         return f"{self.answers.heading()}; {probing}"
 
 
@@ -226,7 +230,11 @@ def stored_sizes(store: Store | None, name: str, minutes: int) -> Mapping[str, o
         return None
     sized = config.get("sized", {})
     if sized.get("minutes") != minutes:
-        how_made = f"for {sized['minutes']} minutes" if sized else "without a number of minutes"
+        how_made = (
+            f"for {pluralise(sized['minutes'], 'minute')}"
+            if sized
+            else "without a number of minutes"
+        )
         raise RunConflict(f"run {name!r} was made {how_made}: give that, or another name")
     return {"samples": config["samples"], "iterations": config["iterations"], "sized": sized}
 
@@ -277,8 +285,9 @@ def fit_sizes(
             min_seconds = max(2 * min_seconds, min_seconds + MIN_PROBES * probe)
         minutes_needed = math.ceil((min_seconds + seconds + PAGE_SECONDS) / 60) + 1
         raise UsageError(
-            f"{minutes} minutes are too few for {len(config.groups)} groups: give about "
-            f"{minutes_needed} minutes, or fewer groups"
+            f"too few for {pluralise(len(config.groups), 'group')}: "
+            f"{pluralise(minutes, 'minute')}; give about {pluralise(minutes_needed, 'minute')}, "
+            "or fewer groups"
         )
     samples, rounds = sizes_found
     then = {"choices": min(asked, MAX_CHOICES)} if probe is None else {"probes": asked}

@@ -36,11 +36,11 @@ from kgbias.measures import (
     label_count_words,
     pick_headlines,
 )
-from kgbias.models.budget import Prices
 from kgbias.stats.estimate import Estimate, covered_variances
 
 if TYPE_CHECKING:
     from kgbias.measure.scorer_agreement import ScorerAgreement
+    from kgbias.models.budget import Prices
 
 VALUE_COLUMN = Column(
     "value",
@@ -550,7 +550,7 @@ class GroupCost:
     again_cost: float | None = None
 
 
-def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
+def cost_rows(run: StoredRun, prices: "Prices | None") -> Rows[GroupCost]:
     """The cost of a run's answers, by group and in all."""
     from kgbias.compare.refusals import list_retries
 
@@ -591,7 +591,7 @@ def cost_rows(run: StoredRun, prices: Prices | None) -> Rows[GroupCost]:
     return Rows((*rows, total), GroupCost)
 
 
-def _cost(answer: Answer, prices: Prices) -> float:
+def _cost(answer: Answer, prices: "Prices") -> float:
     """What an answer cost, at batch prices if it came in a batch, else at direct ones."""
     # The text first: to parse the details of every answer takes long, and few are of a batch.
     batch = '"batch"' in answer.details and "batch" in json.loads(answer.details)

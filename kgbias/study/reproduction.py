@@ -12,6 +12,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import pluralise
 from kgbias.models.base import Completer
 from kgbias.parameters import ModelOptions, PathLike
 from kgbias.study.calls import public_call
@@ -82,7 +83,10 @@ class Reproduction(Result):
     def heading(self) -> str:
         ended = "as published" if self.same else "not as published"
         made = "" if self.made is None else f", {self.made:,} made here"
-        return f"run {self.run}: {ended}; {self.statements:,} statements published{made}"
+        return (
+            f"run {self.run}: {ended}; "
+            f"{pluralise(self.statements, 'statement', spec=',')} published{made}"
+        )
 
 
 @public_call
@@ -232,7 +236,7 @@ def _apply_decisions(recipe: "Recipe", run: StoredRun) -> list[str]:
         run.add_decisions(applicable)
     missing = len(recipe.decisions) - len(applicable)
     return (
-        [f"{missing} decisions by hand are about answers that were not given here"]
+        [f"{pluralise(missing, 'decision')} by hand are about answers that were not given here"]
         if missing
         else []
     )

@@ -15,8 +15,8 @@ from kgbias.graph.types import (
     TripleView,
 )
 from kgbias.io.rows import Rows
+from kgbias.io.wording import pluralise
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.models.budget import split_budget
 from kgbias.parameters import SelectionOptions
 from kgbias.study import records
 from kgbias.study.context import RunPart
@@ -293,6 +293,8 @@ class RunContents(RunPart):
             price_out: the price of a million answer tokens.
             prices: a file of prices, in place of both.
         """
+        from kgbias.models.budget import split_budget
+
         options = {"price_in": price_in, "price_out": price_out, "prices": prices, "batch": True}
         return records.cost_rows(
             self.stored, split_budget(options, self.model.name)[0].usage.prices
@@ -301,7 +303,7 @@ class RunContents(RunPart):
     def __repr__(self) -> str:
         count = len(self._record.groups)
         return (
-            f"<Run {self.name!r}: {self.model.title}, {count} group{'' if count == 1 else 's'}, "
+            f"<Run {self.name!r}: {self.model.title}, {pluralise(count, 'group')}, "
             f"{self.status}{', of a closed study' if self._context.closed else ''}>"
         )
 
@@ -317,7 +319,8 @@ class RunContents(RunPart):
             "triples": f"{summary.triples:,}",
             "answers": f"{summary.generations:,} ({summary.refused:,} refused, "
             f"{summary.invalid:,} unparsable, "
-            f"{summary.echoes:,} echoes, {summary.nonsense:,} nonsense, {summary.failed:,} failed)",
+            f"{pluralise(summary.echoes, 'echo', 'echoes', spec=',')}, {summary.nonsense:,} "
+            f"nonsense, {summary.failed:,} failed)",
             "measured": ", ".join(self.stored.metrics()) or "not yet: run.measure()",
         }
         body = "".join(

@@ -10,6 +10,7 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.types import GroupScore
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import pluralise
 from kgbias.measure.configure import MeasureCall
 from kgbias.measures import figures_by_name
 from kgbias.parameters import Names, SelectionOptions, as_names
@@ -195,7 +196,7 @@ class Series(PublicCalls, Result, Sequence[Run]):
 
     def __repr__(self) -> str:
         complete_count = sum(run.status == "complete" for run in self)
-        return f"<Series {self.name!r}: {len(self)} crawls, {complete_count} complete>"
+        return f"<Series {self.name!r}: {pluralise(len(self), 'crawl')}, {complete_count} complete>"
 
 
 def _sort_key(

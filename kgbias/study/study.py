@@ -16,9 +16,9 @@ from kgbias.io.plugins import Plugin, PluginTable
 from kgbias.io.progress import Progress
 from kgbias.io.rows import Rows
 from kgbias.io.tables_in_memory import Table, as_table_file
+from kgbias.io.wording import pluralise
 from kgbias.measures import MEASURES
 from kgbias.models.base import Completer
-from kgbias.models.budget import split_budget
 from kgbias.models.spec import KINDS, is_on_server, parse_spec, with_display_name
 from kgbias.packs import crawl_packs
 from kgbias.parameters import Names, PathLike, check_options
@@ -384,6 +384,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
         from kgbias.crawl.config import check_repeat
         from kgbias.crawl.crawler import crawl_repeatedly
         from kgbias.crawl.seeds import describe_singular
+        from kgbias.models.budget import split_budget
 
         opening, call_options = split_model_options(check_options(options, BudgetedCrawlArguments))
         if model is not (opened := as_completer(model, model_name)):
@@ -494,6 +495,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             ModelError: the model cannot be loaded or reached.
             Interrupted: on Ctrl-C; what was finished is kept.
         """
+        from kgbias.models.budget import split_budget
         from kgbias.study.pipeline import (
             AuditResult,
             FirstReport,
@@ -576,6 +578,7 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
     ) -> _FittedSizes:
         """The name of the run, and the sizes that were kept or that a trial gives."""
         from kgbias.crawl.crawler import time_answers
+        from kgbias.models.budget import split_budget
         from kgbias.study.pipeline import (
             TRIAL_SHARE,
             default_name,
@@ -610,8 +613,9 @@ class Study(StudyComparison, StudyModelTests, StudyValidation):
             fitted: Any = fit_sizes(config, minutes, monotonic() - began, answer, probe)
             sized: dict[str, int] = fitted["sized"]
             progress.note(
-                f"sizes for {minutes} minutes: {fitted['samples']} prompts per group and initial "
-                f"predicate, {fitted['iterations']} rounds of expansion"
+                f"sizes for {pluralise(minutes, 'minute')}: "
+                f"{pluralise(fitted['samples'], 'prompt')} per group and initial "
+                f"predicate, {pluralise(fitted['iterations'], 'round')} of expansion"
                 + "".join(f", {n} {what}" for what, n in sized.items() if what != "minutes")
             )
         return _FittedSizes(name, {**fitted, "form": config.form})

@@ -9,6 +9,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from tests.arms_data import arms_run
 from tests.conftest import require_modules
+from tests.texts import Texts
 from tests.unit.test_arms import OUT, call, run  # noqa: F401
 
 pytestmark = pytest.mark.integration
@@ -39,17 +40,19 @@ def test_the_report_sets_the_arms_side_by_side(
 def test_a_report_of_nothing_that_counts(
     run: StoredRun,  # noqa: F811
     tmp_path: Path,
+    texts: Texts,
 ) -> None:
     require_modules("matplotlib")
     path = tmp_path / "none.html"
     done = call(run, "report", "-o", str(path), "--set", "min-acceptability=1")
-    assert done.exit_code == 0 and "left out 13 of 13 statements" in done.stderr
+    assert done.exit_code == 0
+    texts.check_lines(done.stderr, "13 statements")
     assert "0 distinct statements about" in path.read_text("utf-8")
     empty = call(run, "export", "--set", "min-acceptability=1")
     assert (empty.exit_code, empty.stdout) == (0, "")
 
 
-def test_a_run_that_was_not_measured_for_sense_says_so(tmp_path: Path) -> None:
+def test_a_run_that_was_not_measured_for_sense_says_so(tmp_path: Path, texts: Texts) -> None:
     require_modules("matplotlib")
     with SQLiteStore(str(tmp_path / "plain.db")) as store:
         bare = arms_run(store, acceptability=False)
@@ -57,6 +60,6 @@ def test_a_run_that_was_not_measured_for_sense_says_so(tmp_path: Path) -> None:
         done = call(bare, "report", "-o", str(path))
         assert done.exit_code == 0 and "left out" not in done.stderr
         page = path.read_text("utf-8")
-        assert "has not been measured: run <code>kgbias measure arms</code>" in page
+        texts.check_lines(page, "been measured:")
         refused = call(bare, "report", "-o", str(path), "--set", "min-acceptability=0.5")
         assert "not measured for acceptability" in str(refused.exception)

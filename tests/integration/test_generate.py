@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from tests.texts import Texts
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
@@ -338,27 +340,25 @@ def test_a_chat_template_is_rendered_elsewhere_as_here(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", sweep_params(3, [*reversed(GREEDY)]))
 def test_a_chat_template_takes_no_more_than_it_may(
-    name: str, monkeypatch: pytest.MonkeyPatch
+    name: str, monkeypatch: pytest.MonkeyPatch, texts: Texts
 ) -> None:
     tokenizer = tiny.build_tokenizer()
     tokenizer.chat_template = GREEDY[name] or "{# #}"
     request = Request((("user", "men love"),), seed=1)
-    with pytest.raises(ModelError, match=r"the chat template of m (cannot be rendered|makes)") as e:
+    with texts.raises(ModelError) as e:
         tokenise_prompt(request, tokenizer, "m")
     assert "\n" not in str(e.value)
 
 
-def test_what_is_no_language_model(tmp_path: Path) -> None:
+def test_what_is_no_language_model(tmp_path: Path, texts: Texts) -> None:
     from transformers import BertConfig, BertForMaskedLM
 
     small = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "vocab_size": 99}
     BertForMaskedLM(BertConfig(**small, intermediate_size=16)).save_pretrained(tmp_path)
     tiny.build_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="not a causal language model"):
+    with texts.raises(ModelError):
         list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
-    with pytest.raises(
-        ModelError, match="'no/such-model' is neither a folder nor in the local cache"
-    ):
+    with texts.raises(ModelError):
         open_model("hf:no/such-model")
     with pytest.raises(ModelError, match="there is no file"):
         open_model(f"hf:{tmp_path}:none.gguf")
@@ -378,19 +378,17 @@ def test_a_prompt_does_not_end_in_the_token_that_ends_a_text() -> None:
     assert tokenise_prompt(Request("men love", seed=0), tokenizer, "m") == plain
 
 
-def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path, texts: Texts) -> None:
     model = tiny.build_model()
     with torch.no_grad():
         next(model.parameters()).fill_(float("nan"))
     model.save_pretrained(tmp_path)
     tiny.build_tokenizer().save_pretrained(tmp_path)
     for open_it in (open_model, open_scorer):  # by the one that loads what all others read
-        with pytest.raises(
-            ModelError, match=r"what it computes is no number: .*overflow in float32"
-        ):
+        with texts.raises(ModelError):
             opened: Any = open_it(f"hf:{tmp_path}")
             list(opened.complete([Request("men", seed=1)]))
-    with pytest.raises(ModelError, match="what it computes is no number"):
+    with texts.raises(ModelError):
         open_encoder(f"hf:{tmp_path}", cache=False).embed([Span("men", 0, 3)], "mean")
 
 
@@ -404,14 +402,14 @@ def test_what_reads_no_text_is_refused(tmp_path: Path) -> None:
         open_scorer(f"hf:{tmp_path}")
 
 
-def test_weights_that_are_all_zero_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_all_zero_are_refused(tmp_path: Path, texts: Texts) -> None:
     model = tiny.build_model()
     with torch.no_grad():
         for weight in model.parameters():
             weight.zero_()
     model.save_pretrained(tmp_path)
     tiny.build_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="all its weights are zero"):
+    with texts.raises(ModelError):
         list(open_model(f"hf:{tmp_path}").complete([Request("men", seed=1)]))
 
 
@@ -453,14 +451,14 @@ def test_a_gguf_file_of_other_layers_is_refused(layers: int, told: str, tmp_path
         list(open_model(f"hf:{tmp_path}:m.gguf").complete([Request("men", seed=1)]))
 
 
-def test_layers_that_are_not_used_are_said(tmp_path: Path) -> None:
+def test_layers_that_are_not_used_are_said(tmp_path: Path, texts: Texts) -> None:
     tiny.save_model(tmp_path)
     config = json.loads((tmp_path / "config.json").read_text())
     (tmp_path / "config.json").write_text(json.dumps(config | {"n_layer": 1}))
     notes: list[str] = []
     list(open_model(f"hf:{tmp_path}", notify=notes.append).complete([Request("men", seed=1)]))
     (note,) = notes
-    assert "does not count, which are not used: transformer.h.1" in note
+    texts.check_lines(note, "used: transformer.h.1")
 
 
 def test_a_size_that_no_model_has_is_refused(tmp_path: Path) -> None:

@@ -195,7 +195,7 @@ def test_sizes() -> None:
     assert (chooses["samples"], chooses["iterations"]) == (some["samples"], some["iterations"])
     assert 0 < chooses["sized"]["choices"] < 3 * 60 / 0.1 / 2 + 100
     assert fit_sizes(config, 1000, 0.0, 0.1, None)["sized"]["choices"] == MAX_CHOICES
-    with pytest.raises(UsageError, match=r"1 minutes are too few for \d groups: give about"):
+    with pytest.raises(UsageError, match=r"too few for \d groups: 1 minute; give about"):
         fit_sizes(config, 1, 30.0, 1.0, 0.01)
 
 

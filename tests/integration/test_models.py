@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from tests.texts import Texts
+
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
@@ -72,13 +74,13 @@ def test_what_is_no_spec_is_one_line_that_lists_the_kinds(opens: Any, text: str)
     )
 
 
-def test_a_revision_is_insisted_on(gpt2: Path) -> None:
+def test_a_revision_is_insisted_on(gpt2: Path, texts: Texts) -> None:
     files = resolve(f"hf:{gpt2}")
     assert resolve(f"hf:{gpt2}", files.info.revision) == files
     for opens in (resolve, open_model, open_scorer, open_encoder, open_predictor):
         with pytest.raises(ModelError, match="no longer sha256:other"):
             opens(f"hf:{gpt2}", revision="sha256:other")  # type: ignore[operator]
-    with pytest.raises(UsageError, match="does not say its model's revision"):
+    with texts.raises(UsageError):
         open_model("openai:m", revision="1")
 
 
@@ -216,7 +218,9 @@ def test_a_probe_leaves_the_model_as_it_was(gpt2: Path) -> None:
     assert [type(module) for module in model.modules()] == before
 
 
-def test_the_scorer_and_the_predictor_agree_on_a_pretrained_bert(tmp_path: Path) -> None:
+def test_the_scorer_and_the_predictor_agree_on_a_pretrained_bert(
+    tmp_path: Path, texts: Texts
+) -> None:
     """BertForPreTraining was masked to one of them and nothing to the other."""
     words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "men", "women", "love", "food"]
     vocabulary = {word: n for n, word in enumerate(words)}
@@ -233,7 +237,7 @@ def test_the_scorer_and_the_predictor_agree_on_a_pretrained_bert(tmp_path: Path)
     spec = f"hf:{tmp_path}"
     assert read_trained_kind(spec) == "masked"
     assert open_scorer(spec).convention.kind == open_predictor(spec).kind == "masked"
-    with pytest.raises(ModelError, match="is a masked language model, not a causal"):
+    with texts.raises(ModelError):
         list(open_model(spec).complete([Request("men", seed=1)]))
     with pytest.raises(UsageError, match="begin does not apply"):
         open_scorer(spec, begin="eos")
@@ -305,7 +309,7 @@ def test_options_that_do_not_apply_are_errors(gpt2: Path) -> None:
         open_scorer("openai:m", begin="eos")
 
 
-def test_weights_that_an_encoder_lacks_are_refused(tmp_path: Path) -> None:
+def test_weights_that_an_encoder_lacks_are_refused(tmp_path: Path, texts: Texts) -> None:
     from safetensors.torch import load_file, save_file
 
     tiny.save_model(tmp_path, "llama")
@@ -313,7 +317,7 @@ def test_weights_that_an_encoder_lacks_are_refused(tmp_path: Path) -> None:
     lost = {k: v for k, v in weights.items() if "layers.1.mlp.up_proj" not in k}
     save_file(lost, tmp_path / "model.safetensors", metadata={"format": "pt"})
     for as_ in ("encoder", "causal"):
-        with pytest.raises(KgbiasError, match=r"lacks weights of an? .*up_proj"):
+        with texts.raises(KgbiasError):
             load(f"hf:{tmp_path}", as_)  # type: ignore[arg-type]
 
 
@@ -341,8 +345,8 @@ def asked(spec: str) -> list[Any]:
 
 @pytest.mark.parametrize("opens", [open_scorer, asked])
 @pytest.mark.usefixtures("installed")
-def test_vllm_is_asked_for_causal_models_only(opens: Any) -> None:
-    with pytest.raises(ModelError, match="is a masked language model, not a causal"):
+def test_vllm_is_asked_for_causal_models_only(opens: Any, texts: Texts) -> None:
+    with texts.raises(ModelError):
         opens(f"vllm:{reference('masked')}")
 
 

@@ -13,6 +13,7 @@ from kgbias.models.load import unload
 from kgbias.models.score.engine import TIERS, CausalEngine, join_trees, pack_trees
 from kgbias.models.score.load import open_scorer
 from tests import tiny
+from tests.texts import Texts
 
 pytestmark = pytest.mark.integration
 
@@ -87,14 +88,14 @@ def test_a_model_is_checked_as_it_is_opened_first(
     hook.remove()
 
 
-def test_with_nothing_before_it_the_first_token_is_not_scored(gpt2: Path) -> None:
+def test_with_nothing_before_it_the_first_token_is_not_scored(gpt2: Path, texts: Texts) -> None:
     scorer = open_scorer(f"hf:{gpt2}", begin="none")
     expected = by_hand(gpt2, "men love rain", [])
     scores = scorer.score(["men love rain"])
     assert scores.tokens[0] == len(expected) == 4
     assert scores.log_likelihoods[0] == pytest.approx(sum(expected), rel=1e-6)
     assert dict(scorer.settings) == {"kind": "causal", "begin": "none", "dtype": "float32"}
-    with pytest.raises(DataError, match=r"'men' is a single token.*set `begin` to bos or eos"):
+    with texts.raises(DataError):
         scorer.grid(["men"], ["love food"])
 
 
@@ -207,13 +208,15 @@ def test_the_decoder_of_an_encoder_decoder_is_read_alone(tmp_path: Path) -> None
         assert scorer.score([text]).log_likelihoods[0] == pytest.approx(float(expected), rel=1e-5)
 
 
-def test_a_checkpoint_without_its_output_layer_is_refused(tmp_path: Path, bert: Path) -> None:
+def test_a_checkpoint_without_its_output_layer_is_refused(
+    tmp_path: Path, bert: Path, texts: Texts
+) -> None:
     from transformers import BertModel
 
     BertModel.from_pretrained(bert).save_pretrained(tmp_path / "headless")
     with pytest.raises(UsageError, match="not a language model"):
         open_scorer(f"hf:{tmp_path / 'headless'}")
-    with pytest.raises(ModelError, match="lacks weights of a masked language model: cls"):
+    with texts.raises(ModelError):
         open_scorer(f"hf:{tmp_path / 'headless'}", kind="masked")
 
 

@@ -25,6 +25,7 @@ from kgbias.io.text import for_file
 from kgbias.query import browser_parameters, load_query, query_names, write_favourites, write_result
 from tests.conftest import require_modules
 from tests.report_data import measured_run
+from tests.texts import Texts
 
 require_modules("kglite")
 pytestmark = pytest.mark.integration
@@ -67,13 +68,13 @@ def test_a_list_of_what_hurts_says_how_far_it_can_be_believed(store: SQLiteStore
     assert "On the label" not in asked("most_repeated", "--store", store.url).stderr
 
 
-def test_groups_are_found_in_any_case(store: SQLiteStore, run: Run) -> None:
+def test_groups_are_found_in_any_case(store: SQLiteStore, run: Run, texts: Texts) -> None:
     rows = load_query("neighbourhood").run(store, {"group": "Men"}).rows
     assert rows
     for name in ("men", " MALES"):
         assert load_query("neighbourhood").run(store, {"group": name}).rows == rows
     assert load_query("shared").run(store, {"group": "women", "other": "males"}).rows
-    with pytest.raises(UsageError, match="no group 'Elves' in run"):
+    with texts.raises(UsageError):
         load_query("neighbourhood").run(store, {"group": "Elves"})
 
 
@@ -190,7 +191,7 @@ def test_a_missing_engine_is_named(
         asked("bridges", "--store", store.url)
 
 
-def test_push_and_structure(store: SQLiteStore, run: Run, tmp_path: Path) -> None:
+def test_push_and_structure(store: SQLiteStore, run: Run, tmp_path: Path, texts: Texts) -> None:
     shown = CliRunner().invoke(structure, ["--store", store.url], catch_exceptions=False)
     assert "5 nodes in" in shown.stdout and "\x1b" not in shown.stdout
     target = str(tmp_path / "copy.db")
@@ -203,7 +204,7 @@ def test_push_and_structure(store: SQLiteStore, run: Run, tmp_path: Path) -> Non
     assert copy.centralities(run.id) == store.centralities(run.id) != []
     with sqlite3.connect(target) as db:
         assert db.execute("SELECT count(*) FROM generation").fetchone() == (40,)
-    with pytest.raises(UsageError, match="source and target are the same"):
+    with texts.raises(UsageError):
         CliRunner().invoke(push, ["--from", target, "--to", target], catch_exceptions=False)
 
 

@@ -37,6 +37,7 @@ from kgbias.report.save import save_multi_run
 from tests.conftest import require_modules
 from tests.integration.test_report_browser import Window
 from tests.report_data import shown_rows
+from tests.texts import Texts
 
 pytestmark = pytest.mark.integration
 
@@ -154,7 +155,7 @@ def test_the_same_as_files(two: list[StoredRun], tmp_path: Path) -> None:
 
 
 def test_every_measure_that_two_runs_have_is_shown(
-    store: SQLiteStore, two: list[StoredRun]
+    store: SQLiteStore, two: list[StoredRun], texts: Texts
 ) -> None:
     def add(run: StoredRun, measure: str, ayes: float, others: float = 0.0) -> None:
         scores = [Score(t.id, ayes if t.group == "Ayes" else others) for t in run.triples()]
@@ -174,16 +175,16 @@ def test_every_measure_that_two_runs_have_is_shown(
     assert list(shown) == [*keys, "ranks", *more, *(f"differences-{key}" for key in keys)]
     attack, warmth = shown["differences-identity-attack"], shown["differences-warmth"]
     assert ["Ayes", "one", "two", "40, 40", "+0.800"] in [row[:5] for row in shown_rows(attack)]
-    assert "over 12 differences in all measures" in attack.note
+    texts.check_lines(attack.note, "all measures")
     assert "of 0.05 or more" in attack.note
-    assert "of 0.2 standard deviations or more" in warmth.note
+    texts.check_lines(warmth.note, "standard deviations")
     how_many = multi_run_findings(data).remarks[0]
-    assert "(regard, toxicity, identity attack and warmth; every two runs in every" in how_many
+    texts.check_lines(how_many, "toxicity, identity")
     assert how_many.startswith("Of 12 differences tested ")
 
 
-def test_how_many_and_which(two: list[StoredRun]) -> None:
-    with pytest.raises(UsageError, match="1 runs: name 2 to 6"):
+def test_how_many_and_which(two: list[StoredRun], texts: Texts) -> None:
+    with texts.raises(UsageError):
         MultiRunData(two[:1])
     with pytest.raises(UsageError, match="name each run once"):
         MultiRunData([two[0], two[0]])
@@ -246,7 +247,9 @@ def test_what_two_models_find_probable(two: list[StoredRun]) -> None:
     assert tests[HOSTILE][4] == "+0.0" and tests[HOSTILE][6] == "1"
 
 
-def test_the_graph_the_statements_and_the_topics_of_two_runs(two: list[StoredRun]) -> None:
+def test_the_graph_the_statements_and_the_topics_of_two_runs(
+    two: list[StoredRun], texts: Texts
+) -> None:
     for run, word in zip(two, ("rain", "work"), strict=True):
         topics = (Topic("people", 0, (word,), 9), Topic("people", 1, ("else",), 9))
         about = tuple(
@@ -271,7 +274,7 @@ def test_the_graph_the_statements_and_the_topics_of_two_runs(two: list[StoredRun
     ]
     assert "each run's own" in shown["01-topics"].table.note
     graph = next(e for e in shown.values() if e.title == "What one, two and both say about Bees")
-    assert "0 were said by one only, 30 by both, 0 by two only" in graph.table.note
+    texts.check_lines(graph.table.note, "one only,")
     assert graph.draw is not None
     rows = shown_rows(shown["02-statements"].table)
     assert len(rows) == 200 or len(rows) == len(

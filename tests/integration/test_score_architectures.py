@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.texts import Texts
+
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
@@ -54,7 +56,7 @@ def by_hand(folder: Path, source: str, text: str) -> list[float]:
     return found
 
 
-def test_a_model_that_looks_ahead_is_refused(tmp_path: Path) -> None:
+def test_a_model_that_looks_ahead_is_refused(tmp_path: Path, texts: Texts) -> None:
     """XLNet attends to both sides; loaded as a causal model it would see what it must predict."""
     from transformers import XLNetConfig, XLNetLMHeadModel
 
@@ -63,7 +65,7 @@ def test_a_model_that_looks_ahead_is_refused(tmp_path: Path) -> None:
     config = XLNetConfig(vocab_size=len(tiny.build_tokenizer()), **size)
     XLNetLMHeadModel(config).save_pretrained(tmp_path)
     tiny.build_tokenizer().save_pretrained(tmp_path)
-    with pytest.raises(ModelError, match="looks ahead: the last token changes") as caught:
+    with texts.raises(ModelError) as caught:
         open_scorer(f"hf:{tmp_path}")
     assert "\n" not in str(caught.value)
 
@@ -127,7 +129,7 @@ def test_apx_scores_what_the_decoder_says(t5: Path) -> None:
     assert means.table.values[0] == pytest.approx(perplexity / ratio[:, None], rel=1e-6)
 
 
-def test_what_an_encoder_decoder_is_read_as(tmp_path: Path, t5: Path) -> None:
+def test_what_an_encoder_decoder_is_read_as(tmp_path: Path, t5: Path, texts: Texts) -> None:
     """A decoder that can stand alone does, unless its encoder is to read something."""
     sizes = {"layers": 1, "attention_heads": 2, "ffn_dim": 32}
     both = {f"{part}_{name}": n for part in ("encoder", "decoder") for name, n in sizes.items()}
@@ -135,19 +137,21 @@ def test_what_an_encoder_decoder_is_read_as(tmp_path: Path, t5: Path) -> None:
     bart = f"hf:{tmp_path}"
     assert open_scorer(bart).convention.kind == "decoder"
     assert open_scorer(bart, instruction="{group}").convention.kind == "seq2seq"
-    with pytest.raises(UsageError, match=r"begin does not apply to .*, an encoder-decoder"):
+    with texts.raises(UsageError):
         open_scorer(f"hf:{t5}", begin="eos")
-    with pytest.raises(ModelError, match="cannot be loaded as the decoder of an encoder-decoder"):
+    with texts.raises(ModelError):
         open_scorer(f"hf:{t5}", kind="decoder")
-    with pytest.raises(UsageError, match=r"instruction does not apply to .* has no encoder"):
+    with texts.raises(UsageError):
         open_scorer(bart, kind="decoder", instruction="x")
 
 
 # fewer bits
 
 
-def test_bits_that_this_machine_does_not_have_are_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(UsageError, match="8bit needs a CUDA GPU, and the device is cpu"):
+def test_bits_that_this_machine_does_not_have_are_one_line(
+    monkeypatch: pytest.MonkeyPatch, texts: Texts
+) -> None:
+    with texts.raises(UsageError):
         open_scorer("smollm2", dtype="8bit", device="cpu")
     monkeypatch.setattr("kgbias.models.load.find_device", lambda _: "cuda")
     monkeypatch.setattr("kgbias.models.load.find_spec", lambda _: None)

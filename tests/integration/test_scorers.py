@@ -16,6 +16,7 @@ from kgbias.measures import MEASURES
 from kgbias.study.opening import load_judge
 from tests import tiny
 from tests.conftest import require_modules
+from tests.texts import Texts
 
 pytestmark = pytest.mark.integration
 
@@ -149,7 +150,7 @@ def said(folder: Path, text: str) -> Any:
         return model(input_ids=tokens["input_ids"]).logits[0].double()
 
 
-def test_a_model_without_a_classifier_is_refused(tmp_path: Path) -> None:
+def test_a_model_without_a_classifier_is_refused(tmp_path: Path, texts: Texts) -> None:
     """Else transformers would make one up, of random numbers."""
     from transformers import AutoModel
 
@@ -158,7 +159,7 @@ def test_a_model_without_a_classifier_is_refused(tmp_path: Path) -> None:
     (folder / "config.json").write_text(
         (folder / "config.json").read_text().replace("BertModel", "BertForSequenceClassification")
     )
-    with pytest.raises(ModelError, match="lacks weights of a classifier: classifier"):
+    with texts.raises(ModelError):
         load_scorer("regard", f"hf:{folder}")
 
 
@@ -177,7 +178,7 @@ def test_a_regard_classifier_by_path(tmp_path: Path) -> None:
     assert found == [scorer.score([text])[0] for text in texts]
 
 
-def test_a_toxicity_classifier_by_label(tmp_path: Path) -> None:
+def test_a_toxicity_classifier_by_label(tmp_path: Path, texts: Texts) -> None:
     labels = ["toxicity", "identity_attack", "insult"]
     folder = tiny.save_classifier(tmp_path / "toxic", labels, "multi_label_classification")
     by_default = load_scorer("toxicity", f"hf:{folder}").score(["women hate food"])[0]
@@ -187,7 +188,7 @@ def test_a_toxicity_classifier_by_label(tmp_path: Path) -> None:
     assert by_name.value == pytest.approx(expected[2], abs=1e-6)
     acceptable = load_scorer("acceptability", f"hf:{folder}:insult").score(["women hate food"])[0]
     assert acceptable.value == by_name.value
-    with pytest.raises(UsageError, match="no acceptability label by a known name"):
+    with texts.raises(UsageError):
         load_scorer("acceptability", f"hf:{folder}")
     with pytest.raises(UsageError, match="no label 'anger'"):
         load_scorer("toxicity", f"hf:{folder}:anger")
@@ -210,10 +211,10 @@ def test_the_offline_judge_reads_english() -> None:
         load_judge("de")
 
 
-def test_what_the_labels_of_a_classifier_mean(tmp_path: Path) -> None:
+def test_what_the_labels_of_a_classifier_mean(tmp_path: Path, texts: Texts) -> None:
     require_modules("torch")
     folder = tiny.save_classifier(tmp_path / "plain", ("LABEL_0", "LABEL_1", "LABEL_2"))
-    with pytest.raises(UsageError, match="`labels` says what others mean"):
+    with texts.raises(UsageError):
         load_scorer("regard", f"hf:{folder}")
     means = {"LABEL_0": "negative", "label_1": "neutral", "LABEL_2": "positive"}
     scorer = load_scorer("regard", f"hf:{folder}", labels=means)
@@ -232,12 +233,12 @@ def test_what_the_labels_of_a_classifier_mean(tmp_path: Path) -> None:
     ]:
         with pytest.raises(UsageError, match=message):
             load_scorer("regard", f"hf:{folder}", labels=wrong)
-    with pytest.raises(UsageError, match="are for a regard classifier"):
+    with texts.raises(UsageError):
         load_scorer("toxicity", f"hf:{folder}:LABEL_0", labels=means)
 
 
 def test_the_scorers_that_ship_are_told_from_what_they_learnt(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: Texts
 ) -> None:
     """On labels that shipped ones learnt from, and on others; and the effect of names."""
     monkeypatch.setattr(
@@ -253,6 +254,8 @@ def test_the_scorers_that_ship_are_told_from_what_they_learnt(
     assert (row.scorer, row.license) == ("minilm-heads", "Apache-2.0")
     shipped, mine = row.checked
     assert shipped.learnt and shipped.kappa.value > 0.9 and shipped.floor == 0.5
-    assert not mine.learnt and mine.same.value == 1 and mine.by == "people who are not named"
+    assert not mine.learnt
+    assert mine.same.value == 1
+    texts.check(mine.by)
     assert row.named is not None and not row.named.is_blind
     assert (row.named.name, row.named.kind) == ("Baha'is", "hostile")

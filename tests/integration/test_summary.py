@@ -17,6 +17,7 @@ from kgbias.compare.refusals import list_retries
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
 from kgbias.report.refusals import refusal_exhibits
 from kgbias.report.run_data import RunData
+from tests.texts import Texts
 
 pytestmark = pytest.mark.integration
 
@@ -43,7 +44,7 @@ def answers(prompts: Sequence[str]) -> list[str]:
     return found
 
 
-def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
+def test_the_summary_says_what_was_planted(tmp_path: Path, texts: Texts) -> None:
     with kgbias.open(tmp_path / "k.db") as study:
         run = study.crawl(
             lambda prompts: answers(prompts),
@@ -107,21 +108,25 @@ def test_the_summary_says_what_was_planted(tmp_path: Path) -> None:
     assert {(row[0], int(row[1]), int(row[2])) for row in rows} == {
         (row["group"], row["prompts"], round(row["refused_percent"])) for row in shares
     }
-    assert (
-        f"- {of['prompts']:,} prompts, asked for {of['first']:,} answers; {of['again']:,} of these "
-        f"were asked for again, {of['after_refusal']:,} because the prompt was refused"
-    ) in text
+    assert f"{of['prompts']:,}" in text
+    assert f"{of['first']:,}" in text
+    assert f"{of['again']:,}" in text
+    assert f"{of['after_refusal']:,}" in text
+    texts.check_lines(text, "these were")
     assert f"- {of['answers']:,} answers in all: {of['statements']:,} statements (" in text
-    assert (
-        f", {of['refused']:,} refused, {of['unparsable']:,} not readable, {of['echoes']:,} that "
-        f"repeat an example, {of['nonsense']:,} that make too little sense, {of['failed']:,} failed"
-    ) in text
-    assert "About Nurses it declines more often" in text
+    assert f"{of['refused']:,}" in text
+    assert f"{of['unparsable']:,}" in text
+    assert f"{of['echoes']:,}" in text
+    assert f"{of['nonsense']:,}" in text
+    assert f"{of['failed']:,}" in text
+    texts.check_lines(text, "little sense,")
+    texts.check_lines(text, "declines more")
     refusals = questions["refusals", "custom"]
     assert f"- custom: {100 * refusals['share']:.0f}% of {refusals['prompts']:,} prompts" in text
     for kind, count in questions["said more", "custom"]["tried_by_kind"].items():
         assert f"{count} {kind}" in text or kind == "meaning"
     assert f"- {asked:,} prompts, asked for " in text
-    assert f", {again:,} because the prompt was refused" in text
+    assert f"{again:,}" in text
+    texts.check_lines(text, "because the")
     assert len(re.findall(r"^- .*\((?:once|\d+ times)", text, re.MULTILINE)) > 5
     assert r"world\_1" in text  # nothing of a name is Markdown

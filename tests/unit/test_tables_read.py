@@ -176,7 +176,7 @@ def test_the_commands_take_an_encoding(
     with suppress(SystemExit):
         main()
     told = capsys.readouterr()
-    assert "1 statements" in told.out
+    assert "1 statement" in told.out
     texts.check(told.err)
 
 
@@ -591,7 +591,7 @@ def test_forms_of_a_table_of_which_nothing_is_taken_for_a_row(
 ) -> None:
     path = tmp_path / "table.csv"
     path.write_bytes(content)
-    assert [row for _, row in read_table(path, ["name", "group"])[1]] == [
+    assert [row for _, row in read_table(path, ["name", "group"]).rows] == [
         {"name": "Ana", "group": "Thai women"}
     ]
 
@@ -615,7 +615,7 @@ def test_what_would_lose_or_invent_rows_is_refused(text: str, why: str, tmp_path
     path = tmp_path / "table.csv"
     path.write_text(text)
     with pytest.raises(DataError, match=why) as caught:
-        list(read_table(path, ["name", "group"])[1])
+        list(read_table(path, ["name", "group"]).rows)
     assert len(str(caught.value).splitlines()) == 1
 
 

@@ -45,7 +45,7 @@ def draw(measure: str) -> list[tuple[str, str]]:
     path = Path(__file__).with_name(file)
     lines = (line for line in read_text(path).splitlines(keepends=True) if line[:1] != "#")
     by_label: dict[str, list[str]] = {}
-    for _, row in parse_table(lines, str(path), (column,), delimiter="\t")[1]:
+    for _, row in parse_table(lines, str(path), (column,), delimiter="\t").rows:
         if not (label := names.get(row[column], row[column])):
             continue
         text = row.get("text") or verbalise(row["group"], row["predicate"], row["object"])

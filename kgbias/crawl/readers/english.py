@@ -143,6 +143,13 @@ class _MainVerb(NamedTuple):
     is_after_be: bool
 
 
+class _PredicateEnd(NamedTuple):
+    """The number of words in a predicate, and the number without its last verb."""
+
+    words: int
+    words_before_last_verb: int
+
+
 class _Clause:
     """The words of a sentence after its subject, read from left to right."""
 
@@ -150,8 +157,7 @@ class _Clause:
         self.words = words
         self.folded = [word.folded for word in words]
 
-    def measure_predicate(self) -> tuple[int, int]:
-        """The number of words in the predicate, and the number without its last verb."""
+    def measure_predicate(self) -> _PredicateEnd:
         english = load_table("english")
         first_place = self._after_adverbs(0)
         if first_place >= len(self.words):
@@ -163,7 +169,7 @@ class _Clause:
         if has_copula and not is_passive:
             return self._end_copula(main_place)
         if main_place >= len(self.words):
-            return main_place, main_place
+            return _PredicateEnd(main_place, main_place)
         verb = self.words[main_place]
         if verb.kind not in _VERBAL_KINDS or verb.folded in english["prepositions"] - {"like"}:
             raise NoReading(
@@ -176,9 +182,8 @@ class _Clause:
         nominal = english["nominal"] & {*self.folded[main_place + 1 : main_place + 2]}
         if main_place == first_place and nominal and verb.lemma in english["transitive"]:
             raise NoReading("no verb after the group")
-        return self._end_complement(main_place, is_passive) or (
-            self._end_particles(main_place + 1),
-            main_place,
+        return self._end_complement(main_place, is_passive) or _PredicateEnd(
+            self._end_particles(main_place + 1), main_place
         )
 
     def _word_at(self, i: int) -> TaggedWord | None:
@@ -255,7 +260,7 @@ class _Clause:
         )
         return is_verbal and not is_adjective
 
-    def _end_copula(self, place: int) -> tuple[int, int]:
+    def _end_copula(self, place: int) -> _PredicateEnd:
         """Be as the main verb: "are | kind", "are not | kind", "are good at | maths"."""
         english, folded = load_table("english"), self.folded
         end = place  # adverbs of degree go to the object
@@ -268,12 +273,12 @@ class _Clause:
             word_after = self.words[place + 2]
             verb = lexicon.verb_lemma(word_after.folded) or word_after.kind == "adverb"
             if verb and folded[place + 1] == "to" and folded[place] in english["to_adjectives"]:
-                return place + 2, end
+                return _PredicateEnd(place + 2, end)
             if folded[place] in english["adjectives_with"].get(folded[place + 1], ()):
-                return place + 2, end
-        return end, end
+                return _PredicateEnd(place + 2, end)
+        return _PredicateEnd(end, end)
 
-    def _end_complement(self, main: int, passive: bool) -> tuple[int, int] | None:
+    def _end_complement(self, main: int, passive: bool) -> _PredicateEnd | None:
         """Rules 2 and 4: the predicate ends after a "to", or after a light verb's preposition."""
         english, folded, verb = load_table("english"), self.folded, self.words[main]
         place = main + 1
@@ -287,13 +292,13 @@ class _Clause:
             word_after.kind in ("verb", "adverb") or lexicon.verb_lemma(word_after.folded)
         )
         if leads_to_verb and verbal and folded[place] == "to":
-            return place + 1, place + 1
+            return _PredicateEnd(place + 1, place + 1)
         if folded[place : place + 2] == ["how", "to"] and verb.lemma in english["know_how"]:
-            return place + 2, place + 2
+            return _PredicateEnd(place + 2, place + 2)
         if verb.lemma in english["light_verbs"]:
             for noun_place in range(place, min(place + 3, len(folded) - 2)):
                 if folded[noun_place] in english["light_nouns"].get(folded[noun_place + 1], ()):
-                    return noun_place + 2, main
+                    return _PredicateEnd(noun_place + 2, main)
         return None
 
     def _end_particles(self, place: int) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 from kgbias.errors import DataError, KgbiasError, UsageError, first_line
 from kgbias.io.text import type_with_article
 from kgbias.io.traces import use_caller_state
+from kgbias.io.wording import pluralise
 from kgbias.measure.scorers._base import Judgement, class_judgement, probability_judgement
 from kgbias.measures import Measure, get_measure
 from kgbias.models.identity import code_digest
@@ -70,7 +71,8 @@ class CustomScorer:
         if is_one or len(values) != len(texts):
             what = type_with_article(returned) if is_one else f"{len(values)} values"
             raise DataError(
-                f"the scorer {self.name} was given {len(texts)} texts and returned {what}: it has "
+                f"the scorer {self.name} was given "
+                f"{pluralise(len(texts), 'text')} and returned {what}: it has "
                 f"to be {ACCEPTED_FORMS}"
             )
         measure = get_measure(self.measure)

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kgbias.errors import ModelError, UsageError
+from kgbias.io.wording import pluralise
 from kgbias.measure.scorers._base import Judgement, probability_judgement
 from kgbias.measures import MEASURES, get_measure
 from kgbias.models.http import BlockingClient, number_between, server_url
@@ -71,7 +72,9 @@ class ModerationScorer:
         results, model = answer.get("results"), answer.get("model")
         if not isinstance(results, list) or len(results) != len(texts):
             count = len(results) if isinstance(results, list) else "no"
-            raise ModelError(f"the moderation endpoint gave {count} answers to {len(texts)} texts")
+            raise ModelError(
+                f"the moderation endpoint gave {count} answers to {pluralise(len(texts), 'text')}"
+            )
         version = self._server.secrets.clean_line(model, 100) if isinstance(model, str) else ""
         return [self._category_scores(result) for result in results], version
 

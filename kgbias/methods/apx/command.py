@@ -12,6 +12,7 @@ from kgbias.cli.options import drop_unset, json_option, workers_settings
 from kgbias.cli.probe import FILE_TYPE, format_estimate, pop_model, scorer_options
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.cli.show import Output
+from kgbias.io.wording import pluralise
 from kgbias.methods.apx import flag_table, probe_names
 from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.parameters import check_applies
@@ -127,8 +128,9 @@ def _print_result(result: "ApxResult") -> None:
             f"of perplexity is {format_estimate(validation.gain)}"
         )
     show.say(
-        f"{len(result.flags)} flags on {result.flagged_count} of {result.tested_count} descriptors "
-        f"({format_estimate(result.share)}), {len(table.groups)} groups, {len(table.values)} "
+        f"{pluralise(len(result.flags), 'flag')} on {result.flagged_count} of "
+        f"{result.tested_count} descriptors ({format_estimate(result.share)}), "
+        f"{pluralise(len(table.groups), 'group')}, {len(table.values)} "
         f"templates, "
         f"one-tailed {result.level:.0%} each, not corrected for how many were looked at"
     )

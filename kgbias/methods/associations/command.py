@@ -23,6 +23,7 @@ from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.columns import Column
 from kgbias.io.progress import show_progress
+from kgbias.io.wording import pluralise
 from kgbias.methods import associations
 from kgbias.stats.estimate import Estimate
 
@@ -380,7 +381,7 @@ def print_group_associations(agreement: "RegardAgreement | None") -> None:
     if not math.isnan(agreement.correlation):
         show.say(
             f"rank correlation of the two: {agreement.correlation:+z.2f} over "
-            f"{len(agreement.groups)} groups, not tested"
+            f"{pluralise(len(agreement.groups), 'group')}, not tested"
         )
     words = f"{agreement.a.concept} against {agreement.b.concept}"
     show.say(f"d: {words}; above 0 is nearer to the first")
@@ -427,7 +428,7 @@ def _list_notes(row: dict[str, Any]) -> list[str]:
         if key in settings
     )
     p_value_text = (
-        f"{row['p_method']}, {row['partitions']:,} partitions"
+        f"{row['p_method']}, {pluralise(row['partitions'], 'partition', spec=',')}"
         if row["partitions"]
         else f"of the permutation test; the published p, {row['p_method']}, {row['p_value']:.3g}"
     )
@@ -442,7 +443,9 @@ def _list_notes(row: dict[str, Any]) -> list[str]:
         if words_missing := row["missing"][role]:
             notes.append(f"{name}: {role.upper()} lacks {', '.join(words_missing)}")
     if row["unequal"]:
-        notes.append(f"{name}: unequal sets, {row['n']['x']} and {row['n']['y']} targets")
+        notes.append(
+            f"{name}: unequal sets, {row['n']['x']} and {pluralise(row['n']['y'], 'target')}"
+        )
     if respelled := [
         f"{w} as {f}" for forms in row["other_forms"].values() for w, f in forms.items()
     ]:
@@ -527,7 +530,8 @@ def _print_grid(result: "GridResult", outputs: Sequence[Path]) -> None:
     show.print_rows(kgbias.Rows(result.count_significant(), _COUNT_COLUMNS))
     show.say(
         "",
-        f"{len(result.rows)} cells, {result.computed_count} of them computed now; permutation p, "
+        f"{pluralise(len(result.rows), 'cell')}, {result.computed_count} of them computed now; "
+        f"permutation p, "
         f"and "
         "corrected over all cells of the grid",
     )

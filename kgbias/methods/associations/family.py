@@ -17,6 +17,7 @@ from kgbias.graph.types import GroupScore
 from kgbias.io.drawing import draw_estimates
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import pluralise
 from kgbias.methods.associations.attributes import (
     PLEASANT,
     SetPair,
@@ -489,7 +490,8 @@ def _describe_too_few(result: Association) -> str:
     count = len(result.sets[role].known)
     concept = result.test.sets[role].concept
     return (
-        f"{result.test.name} by {result.method}: {result.model.title} knows {count} words of "
+        f"{result.test.name} by {result.method}: {result.model.title} knows "
+        f"{pluralise(count, 'word')} of "
         f"{concept}, and a test needs {MIN_WORDS} per side"
     )
 

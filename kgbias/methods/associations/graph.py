@@ -27,7 +27,7 @@ from kgbias.graph.types import (
     WordSetEdge,
     node_id,
 )
-from kgbias.io.wording import how
+from kgbias.io.wording import how, pluralise
 from kgbias.language.words import FUNCTION_WORDS
 from kgbias.measure.topics import find_topic
 from kgbias.methods.associations.effect import EQUALITY_TOLERANCE, effect_estimate, scale_to_unit
@@ -215,7 +215,7 @@ def associate_groups(
     for attribute_vectors, words in ((found_a, a), (found_b, b)):
         if len(attribute_vectors.forms) < MIN_WORDS:
             raise DataError(
-                f"{vectors.info.name} knows {len(attribute_vectors.forms)} words of "
+                f"{vectors.info.name} knows {pluralise(len(attribute_vectors.forms), 'word')} of "
                 f"{words.concept}, and a "
                 f"test needs {MIN_WORDS} a side"
             )

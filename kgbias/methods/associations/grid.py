@@ -22,6 +22,7 @@ from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_error
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import pluralise
 from kgbias.methods.associations.contexts import (
     ContextSource,
     CorpusContexts,
@@ -331,7 +332,7 @@ class GridCost(Result):
 
     def heading(self) -> str:
         texts, predictions = sum(self.texts.values()), sum(self.predictions.values())
-        return f"{texts:,} texts to embed, {predictions:,} predictions"
+        return f"{pluralise(texts, 'text', spec=',')} to embed, {predictions:,} predictions"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -369,7 +370,10 @@ class GridResult(Result):
         return Rows([{name: row.get(name) for name in columns} for row in rows], columns)
 
     def heading(self) -> str:
-        return f"{len(self.rows):,} cells, {self.computed_count:,} of them computed now"
+        return (
+            f"{pluralise(len(self.rows), 'cell', spec=',')}, {self.computed_count:,} of them "
+            f"computed now"
+        )
 
 
 def plan_grid(

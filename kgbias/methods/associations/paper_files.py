@@ -15,6 +15,7 @@ import numpy as np
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.io.files import replace_file, write_text
 from kgbias.io.text import escape_formula, latex
+from kgbias.io.wording import pluralise
 from kgbias.methods.associations.grid import ENCODINGS, WORDS
 from kgbias.methods.associations.method_agreement import (
     RecordRow,
@@ -72,7 +73,7 @@ def to_latex(rows: Sequence[RecordRow], alpha: float = 0.05) -> str:
     methods = list(dict.fromkeys(row["method"] for row in rows))
     cells = {(row["model"], row["test"], row["method"]): row for row in rows}
     lines = [
-        f"% {len(rows)} results; * Holm-corrected p <= {alpha}",
+        f"% {pluralise(len(rows), 'result')}; * Holm-corrected p <= {alpha}",
         rf"\begin{{tabular}}{{ll{'r' * len(methods)}}}",
         r"\toprule",
         " & ".join(["Model", "Test", *map(latex, methods)]) + r" \\",

@@ -6,6 +6,7 @@ import numpy as np
 
 from kgbias.graph.store import Store
 from kgbias.io.progress import Progress
+from kgbias.io.wording import pluralise
 from kgbias.methods.benchmarks.base import (
     Benchmark,
     BenchmarkResult,
@@ -104,4 +105,7 @@ def _remarks(apx_flags: ApxFlags) -> tuple[str, ...]:
     groups = len(apx_flags.table.groups)
     if can_flag(groups):
         return ()
-    return (f"{groups} groups cannot be told apart at this level: no descriptor can be flagged",)
+    return (
+        f"{pluralise(groups, 'group')} cannot be told apart at this level: no descriptor can be "
+        f"flagged",
+    )

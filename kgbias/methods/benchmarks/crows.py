@@ -123,7 +123,7 @@ class CrowsPairs(ItemBenchmark):
 def read_crows_pairs(path: Path, convention: str = "original") -> CrowsPairs:
     """Read the published file, in any language: a table with the columns sent_more, sent_less and
     bias_type. Pairs without one of the sentences are left out and counted."""
-    rows = [row for _, row in read_table(path, TABLE_FORMAT.columns)[1]]
+    rows = [row for _, row in read_table(path, TABLE_FORMAT.columns).rows]
     pairs = [
         (row["sent_more"], row["sent_less"], _BIAS_TYPES.get(row["bias_type"], row["bias_type"]))
         for row in rows

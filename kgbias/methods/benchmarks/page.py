@@ -20,6 +20,7 @@ from kgbias.io.drawing import (
 )
 from kgbias.io.files import write_text
 from kgbias.io.text import format_p_value, spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.methods.benchmarks.base import DomainFigure
 from kgbias.methods.benchmarks.board import (
     ALL_GROUPS,
@@ -150,7 +151,7 @@ def _agreement_table(board: Board) -> Table:
             [f"{k + 1} {a}", *("1" if a == b else tau.get((a, b)) for b in names)]
             for k, a in enumerate(names)
         ],
-        f"{model_count} models: no order of so few can have a p-value below "
+        f"{pluralise(model_count, 'model')}: no order of so few can have a p-value below "
         f"{2 / math.factorial(model_count):.2g}.",
     )
 

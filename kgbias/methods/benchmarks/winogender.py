@@ -155,7 +155,7 @@ def read_winogender(path: Path) -> Winogender:
     """Read the published all_sentences.tsv: columns sentid (nurse.patient.1.female.txt) and
     sentence. Rows without a sentence are left out and counted."""
     schemas, left_out = [], 0
-    for line, row in read_table(path, TABLE_FORMAT.columns)[1]:
+    for line, row in read_table(path, TABLE_FORMAT.columns).rows:
         match = _ID.fullmatch(row["sentid"].strip())
         if not match:
             raise DataError(

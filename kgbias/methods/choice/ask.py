@@ -20,6 +20,7 @@ from kgbias.graph.types import Answer, ChoiceRun, ChosenEdge, Group, GroupName
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import pluralise
 from kgbias.methods.choice.config import (
     FAILED,
     LETTERS,
@@ -174,7 +175,7 @@ def choice_price(
         tokens += requests_each * sum(
             estimate_tokens(question.request.prompt) for question in firsts
         )
-    max_tokens = config.template.answer_limits(config.form)[0]
+    max_tokens = config.template.answer_limits(config.form).max_tokens
     statements = sum(len(part.statements) for part in parts)
     return ChoicePrice(statements, requests, tokens, requests * max_tokens, prices)
 
@@ -307,7 +308,8 @@ def _unread_note(outcomes: Counter[str]) -> str:
     if not outcomes[READ]:
         read_words = "none names"
     return (
-        f"of the first {answer_count} answers {read_words} an option ({bad_counts}): Ctrl-C "
+        f"of the first "
+        f"{pluralise(answer_count, 'answer')} {read_words} an option ({bad_counts}): Ctrl-C "
         "stops, and what came is kept; the other form (`form`), or a question of your own "
         "(`prompts`), may be answered better"
     )

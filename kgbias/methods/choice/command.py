@@ -13,9 +13,9 @@ from kgbias.cli.options import (
     WRITER_SPECS,
     asking_options,
     drop_unset,
+    form_option,
     json_option,
     model_settings,
-    parameter_options,
     run_name_argument,
     selection_options,
     show_price,
@@ -25,8 +25,8 @@ from kgbias.cli.probe import MAX_GROUPS_LISTED, format_estimate, pop_model
 from kgbias.cli.settings import keep_applicable, setting, settings
 from kgbias.cli.show import Output
 from kgbias.io.text import shorten
+from kgbias.io.wording import pluralise
 from kgbias.methods.choice import choose
-from kgbias.methods.choice.config import ChoiceConfig
 
 if TYPE_CHECKING:
     from kgbias.methods.choice.ask import ChoicePrice
@@ -50,7 +50,15 @@ if TYPE_CHECKING:
 @click.option(
     "--sample", type=int, metavar="N", help="Ask about N random statements of each category."
 )
-@parameter_options(ChoiceConfig)
+@setting("options", type=int, metavar="K", help="Groups in a question (default: 4).")
+@click.option(
+    "--samples",
+    type=int,
+    metavar="N",
+    help="Offer each group at least this often per statement (default: 24).",
+)
+@setting("temperature", type=float, help="(default: 1)")
+@form_option
 @setting("prompts", metavar="FOLDER", help="A folder with your own question.")
 @click.option("--indicators", metavar="FILE", help="A file with names of groups.")
 @selection_options
@@ -87,7 +95,8 @@ def choice(
 def _print_choices(result: "RunChoices") -> None:
     outcomes = result.outcomes
     show.say(
-        f"run {result.run}, {result.choosing.model.title}: {outcomes.total()} answers, "
+        f"run {result.run}, {result.choosing.model.title}: "
+        f"{pluralise(outcomes.total(), 'answer')}, "
         f"{outcomes['refused']} "
         f"refused, {outcomes['unreadable']} unreadable, {outcomes['failed']} failed; asked "
         f"{result.asked_count}, from "
@@ -98,8 +107,11 @@ def _print_choices(result: "RunChoices") -> None:
 
 
 def _print_category(choices: "CategoryChoices") -> None:
-    heading = f"{choices.category}: {len(choices.statements)} statements, {choices.options} of "
-    heading += f"{len(choices.groups)} groups in a question"
+    heading = (
+        f"{choices.category}: "
+        f"{pluralise(len(choices.statements), 'statement')}, {choices.options} of "
+    )
+    heading += f"{pluralise(len(choices.groups), 'group')} in a question"
     if not sum(choices.option_counts):
         no_answer_note = "  no answer names one of the groups: nothing can be said about this model"
         return show.say("", heading, no_answer_note)
@@ -152,7 +164,8 @@ def _describe_names(choices: "CategoryChoices") -> list[str]:
     lines = []
     if floor := choices.floor:
         lines.append(
-            f"  {multi_name_count} groups by their names: of {floor['tested']} pairs of group and "
+            f"  {pluralise(multi_name_count, 'group')} by their names: of {floor['tested']} pairs "
+            f"of group and "
             f"statement "
             f"{floor['more']} are chosen more often, {floor['dealt']:g} with names dealt anew"
         )
@@ -166,8 +179,10 @@ def _describe_names(choices: "CategoryChoices") -> list[str]:
 
 def _show_price(price: "ChoicePrice") -> Output:
     line = (
-        f"{price.requests} questions about {price.statements} statements, about "
-        f"{price.prompt_tokens} tokens, and at most {price.answer_tokens_at_most} of answers; "
+        f"{pluralise(price.requests, 'question')} about "
+        f"{pluralise(price.statements, 'statement')}, about "
+        f"{pluralise(price.prompt_tokens, 'token')}, and at most {price.answer_tokens_at_most} "
+        f"of answers; "
         "nothing was asked"
     )
     return show_price(price, asdict(price), [line])

@@ -13,15 +13,12 @@ from markupsafe import Markup
 from kgbias.graph.types import ChosenEdge, Group, TripleView, node_id, triple_id
 from kgbias.io.columns import Column
 from kgbias.io.text import format_p_value
+from kgbias.io.wording import pluralise
 from kgbias.methods.choice.result import share_over_statements
 from kgbias.report.figures import draw_share_bars
-from kgbias.report.findings import (
-    bold_figure,
-    p_value_words,
-    relative_size,
-    small_interval,
-)
-from kgbias.report.parts import Finding, FindingKind, ReportPart, SectionOfExhibits
+from kgbias.report.finding_kinds import Finding, FindingKind
+from kgbias.report.findings import bold_figure, p_value_words, relative_size, small_interval
+from kgbias.report.parts import ReportPart, SectionOfExhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import (
     COUNT_COLUMN,
@@ -111,7 +108,8 @@ def _share_exhibit(
                 Column("telling", ".0f"),
             ),
             rows,
-            f"{record['statements']} statements, at most {options} groups at a time in balanced "
+            f"{pluralise(record['statements'], 'statement')}, at most {options} groups at a time "
+            f"in balanced "
             f"orders, so that chance is {100 / options:.0f}% (dashed); {answers.get('read', 0)} "
             f"answers were read{f' and {lost_answers}' if lost_answers else ''}. Intervals are "
             f"over statements. "
@@ -290,7 +288,7 @@ def _choice_finding(edge: ChosenEdge, group: Group, triple: TripleView, model: s
         else f"Over all statements, it is {100 * edge.base:.0f}%."
     )
     names = (
-        f"{edge.names} names, over which this is tested"
+        f"{pluralise(edge.names, 'name')}, over which this is tested"
         if edge.names > 1
         else "one name, and another name could be chosen differently"
     )

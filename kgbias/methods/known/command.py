@@ -25,6 +25,7 @@ from kgbias.cli.show import Output
 from kgbias.errors import StoreError, UsageError
 from kgbias.graph.stereotypes import MARK_MEANINGS
 from kgbias.io.columns import Column
+from kgbias.io.wording import pluralise
 from kgbias.methods.known import match_stereotypes, recorded_agreement
 from kgbias.methods.known.agreement import (
     AgreementFigure,
@@ -168,7 +169,7 @@ def _show_model(spec: str, options: dict[str, Any]) -> Output:
 def _print_model(found: RecordedAgreement) -> None:
     show.say(
         f"{found.model}: {len(found.table.attributes)} attributes that {found.source} records, "
-        f"{len(found.table.groups)} groups; {found.unasked} attributes were not asked"
+        f"{pluralise(len(found.table.groups), 'group')}; {found.unasked} attributes were not asked"
     )
     if found.unused_groups:
         listed = ", ".join(found.unused_groups[:5])

@@ -58,6 +58,12 @@ def recorded_group_names(group: Group) -> tuple[GroupName, ...]:
     return group_names(group, shipped_indicators())
 
 
+def adjective_name(group: Group) -> str | None:
+    """A nation by its adjective ("the German"), None for other groups."""
+    row = _nations().get(group.name)
+    return f"the {row['adjective']}" if row else None
+
+
 def _iter_nation_names(group: Group, row: Mapping[str, str]) -> Iterator[GroupName]:
     root = row["adjective"].casefold()
     for form, column in _NATION_FORMS:

@@ -14,9 +14,11 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
+    asking_record,
     base_url_option,
-    describe_asking,
+    decide_exit_code,
     drop_unset,
+    form_option,
     json_option,
     model_option,
     people_options,
@@ -25,14 +27,13 @@ from kgbias.cli.options import (
     show_price,
     store_option,
     warn_unfinished,
-    write_or_price,
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import format_number
+from kgbias.io.wording import pluralise
 from kgbias.methods import pairs as pair_calls
-from kgbias.methods.pairs.config import PairsConfig
 from kgbias.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -81,21 +82,54 @@ def pairs() -> None:
 @click.option("--request", multiple=True, metavar="NAME", help='Only this request, such as "pay".')
 @people_options("slot (name or group), name (the words to fill in)", "gender or ethnicity")
 @setting("prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: pairs).")
-@rounds_options(PairsConfig)
-def run(**options: Any) -> Output:
+@form_option
+@rounds_options("How often everything is asked (default: 1).")
+def run(
+    model: str,
+    store_url: str,
+    name: str | None,
+    max_failed: float,
+    dry_run: bool,
+    **options: Any,
+) -> Output:
     """Make each request about each person three times: as it is, again, and with a greeting.
 
     Run the same command again to continue where it stopped: nothing is asked twice.
     """
-    return write_or_price(pair_calls.ask_pairs, _show_price, _print_run, **options)
+    options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
+    with kgbias.open(store_url, progress=True) as study:
+        if dry_run:
+            price = pair_calls.ask_pairs(study, model, dry_run=True, **options_kept)
+            return _show_price(price)
+        run_made = pair_calls.ask_pairs(study, model, name=name, **options_kept)
+    return Output(
+        _pairs_record(run_made),
+        lambda: _print_run(run_made),
+        lambda: decide_exit_code(run_made.generation_summary, max_failed),
+    )
+
+
+def _pairs_record(run: kgbias.Run) -> dict[str, Any]:
+    result = run.generation_summary
+    return {
+        "run": run.name,
+        **asking_record(result),
+        **{name: result.outcome_totals[name] for name in OUTCOME_COLUMNS},
+        "groups": [
+            {"group": group, **{name: counts[name] for name in OUTCOME_COLUMNS}}
+            for group, counts in result.outcomes.items()
+        ],
+    }
 
 
 def _print_run(run: kgbias.Run) -> None:
     result = run.generation_summary
     total = result.outcome_totals
     show.say(
-        f"run {run.name}: {show.pluralise(total.total(), 'answer')}, {total['refused']} refused; "
-        f"{describe_asking(result)}"
+        f"run {run.name}: {pluralise(total.total(), 'answer')}, {total['refused']} refused; "
+        f"asked "
+        f"{result.asked_count}, from the log "
+        f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
     )
     show.print_table(
         ("", *(Column(name, "d") for name in ("answers", "refused", "empty", "failed"))),
@@ -108,12 +142,12 @@ def _print_run(run: kgbias.Run) -> None:
 
 def _show_price(price: "PairsPrice") -> Output:
     line = (
-        f"{show.pluralise(price.named, 'request')} in "
-        f"{show.pluralise(price.wordings, 'wording')}, about "
+        f"{pluralise(price.named, 'request')} in {pluralise(price.wordings, 'wording')}, about "
         f"{price.people} people in "
-        f"{price.groups} groups, {'in messages' if price.form == 'chat' else 'as text to continue'}"
+        f"{pluralise(price.groups, 'group')}, "
+        f"{'in messages' if price.form == 'chat' else 'as text to continue'}"
         f", each as it is, again and with a greeting: {price.requests} answers with at most "
-        f"{price.answer_tokens_at_most} tokens; nothing was asked"
+        f"{pluralise(price.answer_tokens_at_most, 'token')}; nothing was asked"
     )
     return show_price(price, asdict(price), [line])
 
@@ -163,9 +197,8 @@ def results(
 
 def _print_results(result: "PairsResult") -> None:
     show.say(
-        f"{show.pluralise(result.answers, 'answer')} to "
-        f"{show.pluralise(result.requests, 'request')} in "
-        f"{show.pluralise(result.wordings, 'wording')} about "
+        f"{pluralise(result.answers, 'answer')} to {pluralise(result.requests, 'request')} in "
+        f"{pluralise(result.wordings, 'wording')} about "
         f"{result.people} people: {result.refused} refused, {result.failed} failed, {result.cut} "
         f"cut "
         f"off at the limit of tokens, {result.repeating} saying a sentence three times or more"
@@ -347,7 +380,7 @@ def _describe_difference(difference: "PairDifference", scope_text: str) -> str:
         f"{higher_group} than for {lower_group}, by "
         f"{_format_value(difference.measure, abs(difference.difference))} on average and in "
         f"{difference.agree} of "
-        f"{show.pluralise(difference.requests, 'request')}{_answered_note(difference)}."
+        f"{pluralise(difference.requests, 'request')}{_answered_note(difference)}."
     )
 
 

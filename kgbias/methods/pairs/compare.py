@@ -36,6 +36,7 @@ from kgbias.compare.paired_tests import DEFAULT_PERMUTATIONS, swap_p_value
 from kgbias.errors import UsageError, no_such
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import pluralise
 from kgbias.methods.pairs.answer_measures import (
     ADVICE,
     EASE,
@@ -200,7 +201,10 @@ class PairsResult(Result):
         return Rows(self.differences, PairDifference)
 
     def heading(self) -> str:
-        return f"{self.answers:,} answers, {len(self.shown_differences)} differences found"
+        return (
+            f"{pluralise(self.answers, 'answer', spec=',')}, {len(self.shown_differences)} "
+            f"differences found"
+        )
 
 
 Unit = tuple[int, int]  # the number of the wording, and that of the person in each group

@@ -125,6 +125,6 @@ def pairs_price(config: PairsConfig) -> PairsPrice:
         samples=config.samples,
         form=config.form,
         requests=requests,
-        answer_tokens_at_most=requests * config.pack.template.answer_limits(config.form)[0],
+        answer_tokens_at_most=requests * config.pack.template.answer_limits(config.form).max_tokens,
         prompt_tokens=fixed + round(sum(tokens) / len(tokens)),
     )

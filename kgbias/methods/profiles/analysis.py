@@ -21,6 +21,7 @@ from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.text import format_p_value
+from kgbias.io.wording import pluralise
 from kgbias.methods.profiles.classify import (
     KERNELS,
     Kernel,
@@ -192,7 +193,7 @@ class ProfileAnalysis(Result):
         return Rows(self.classifications.values(), columns)
 
     def heading(self) -> str:
-        return f"{self.profiles:,} profiles of {self.names:,} names"
+        return f"{pluralise(self.profiles, 'profile', spec=',')} of {self.names:,} names"
 
 
 def analyse_profiles(

@@ -18,6 +18,7 @@ from kgbias.io.columns import Column
 from kgbias.io.drawing import INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style
 from kgbias.io.files import write_text
 from kgbias.io.text import format_p_value, json_in_html, spoken_name
+from kgbias.io.wording import pluralise
 from kgbias.methods.profiles.agreement import ProfileAgreement, SharedWord
 from kgbias.methods.profiles.analysis import (
     PERMUTATIONS,
@@ -103,7 +104,7 @@ def _accuracy_exhibit(analysis: ProfileAnalysis, key: str) -> Exhibit:
         None,
         Table(
             key,
-            f"Accuracy of telling names apart by {analysis.profiles} profiles.",
+            f"Accuracy of telling names apart by {pluralise(analysis.profiles, 'profile')}.",
             (
                 Column("Of"),
                 Column("classes", ".0f"),
@@ -379,7 +380,7 @@ def _agreement_exhibit(agreement: ProfileAgreement, key: str) -> Exhibit:
     drawn_note = (
         ""
         if len(drawn_rows) == len(agreement.rows)
-        else f"Drawn: the first {len(drawn_rows)} words. "
+        else f"Drawn: the first {pluralise(len(drawn_rows), 'word')}. "
     )
     return Exhibit(
         key,
@@ -426,7 +427,7 @@ def _draw_ranks(rows: Sequence[SharedWord], agreement: ProfileAgreement) -> Any:
         axes.set_ylim(-0.6, max(len(reversed_rows), 2) - 0.4)
         axes.set_xlim(0.5, agreement.groups + 0.5)
         axes.set_xticks([1, *range(5, agreement.groups + 1, 5)])
-        axes.set_xlabel(f"rank among {agreement.groups} groups")
+        axes.set_xlabel(f"rank among {pluralise(agreement.groups, 'group')}")
         return figure
 
 

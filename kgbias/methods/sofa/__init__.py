@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Unpack
 
 from kgbias.errors import UsageError
 from kgbias.io.rows import Rows, file_rows
+from kgbias.io.wording import pluralise
 from kgbias.parameters import PathLike, ScorerOptions, SelectionOptions
 from kgbias.study.calls import public_call
 
@@ -184,7 +185,7 @@ def describe_set(
             progress.advance(len(texts))
             record["hate"] = f"{scorer.name}@{scorer.version}"
         if embedding is not None:
-            progress.note(f"clustering {len(texts):,} statements")
+            progress.note(f"clustering {pluralise(len(texts), 'statement', spec=',')}")
             clusters = cluster_texts(
                 texts,
                 load_vectors(embedding, device),

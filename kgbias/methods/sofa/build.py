@@ -27,6 +27,7 @@ from kgbias.io.reading import read_toml
 from kgbias.io.rows import Result, Rows
 from kgbias.io.tables import VALUE, TableFormat, as_text, parse_literal, read_sheet
 from kgbias.io.text import escape_formula
+from kgbias.io.wording import pluralise
 from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.sets import read_identities, refuse_template
 
@@ -421,7 +422,10 @@ class SofaSet(Result):
         return Rows(self.statements, FilteredStatement)
 
     def heading(self) -> str:
-        return f"{len(self.statements):,} statements from {self.source}, {self.count:,} probes"
+        return (
+            f"{pluralise(len(self.statements), 'statement', spec=',')} from {self.source}, "
+            f"{pluralise(self.count, 'probe', spec=',')}"
+        )
 
     def probes(self) -> Iterator[tuple[int, str, str, str, str]]:
         """The probes as in the paper's Table 4: the statement's number from 1, category, identity,

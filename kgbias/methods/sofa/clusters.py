@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import MissingExtra, UsageError
+from kgbias.io.wording import pluralise
 from kgbias.measure.embedding import TextVectors, Vectors
 from kgbias.measure.topics.model import MIN_DISTINCT_VECTORS, cluster_rows
 from kgbias.measure.topics.settings import TopicSettings
@@ -112,7 +113,8 @@ def cluster_texts(
     for index, label in zip(order, cluster_numbers, strict=True):
         labels[index] = place.get(int(label), -1)
     method = (
-        f"{vectors.name}, UMAP to {UMAP_DIMENSIONS} dimensions, HDBSCAN from {size} statements on, "
+        f"{vectors.name}, UMAP to {UMAP_DIMENSIONS} dimensions, HDBSCAN from "
+        f"{pluralise(size, 'statement')} on, "
         f"seed {seed}"
     )
     return TextClustering(clusters, tuple(labels), method)

@@ -26,6 +26,7 @@ from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import MIN_HATE_SCORE
 from kgbias.io.columns import Column
+from kgbias.io.wording import pluralise
 from kgbias.methods import sofa as sofa_method
 
 if TYPE_CHECKING:
@@ -128,8 +129,8 @@ def _print_built(built: "SofaSet", output: Path) -> None:
     )
     data = built.as_dict()
     show.say(
-        f"{data['identities']} identities, {data['statements']} statements, "
-        f"{data['probes']} probes: {output}"
+        f"{data['identities']} identities, {pluralise(data['statements'], 'statement')}, "
+        f"{pluralise(data['probes'], 'probe')}: {output}"
     )
 
 

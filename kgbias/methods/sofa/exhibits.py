@@ -27,6 +27,7 @@ from kgbias.io.drawing import (
     make_subplots,
 )
 from kgbias.io.text import format_p_value
+from kgbias.io.wording import pluralise
 from kgbias.methods.sofa.build import REASONS, PerplexityHistogram, SofaSet
 from kgbias.report.figures import draw_heat_map, draw_intervals, draw_rows, shorten_name
 from kgbias.report.tables import GROUP_COLUMN, Cell, Exhibit, Table
@@ -540,7 +541,8 @@ def _score_exhibits(
                 *(Column(name, ".3f", title=name) for name in benchmark_scores),
             ),
             rows,
-            f"{probe_set.groups} groups, {probe_set.statements} statements, {probe_set.probes} "
+            f"{pluralise(probe_set.groups, 'group')}, "
+            f"{pluralise(probe_set.statements, 'statement')}, {probe_set.probes} "
             f"probes. Intervals are over "
             "groups and statements: with few groups, a variance between groups is hardly known."
             + (

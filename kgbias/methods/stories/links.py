@@ -16,6 +16,7 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import pluralise
 from kgbias.methods.stories.config import RULE_READER
 from kgbias.stats.keyness import (
     SIGNIFICANCE_LEVEL,
@@ -128,7 +129,10 @@ class StoryLinks(Result):
         return Rows(self.links, StoryLink)
 
     def heading(self) -> str:
-        return f"{sum(self.told.values()):,} stories, {len(self.shown_links)} links found"
+        return (
+            f"{pluralise(sum(self.told.values()), 'story', 'stories', spec=',')}, "
+            f"{len(self.shown_links)} links found"
+        )
 
 
 def find_links(

@@ -13,7 +13,6 @@ the stories that do not say something.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.generation_run import CostEstimate, GenerationSummary, Person, classify_answer
@@ -44,11 +43,6 @@ class StoriesSummary(GenerationSummary):
     read_counts: dict[str, Counter[str]] = field(default_factory=dict)
     invented_counts: Counter[str] = field(default_factory=Counter)
     readings: Counter[str] = field(default_factory=Counter)
-
-    def other_counts(self, group: str | None = None) -> dict[str, Any]:
-        if group is None:
-            return {"reader": self.reader, "readings": dict(self.readings)}
-        return {"read": dict(self.read_counts[group]), "invented": self.invented_counts[group]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,7 +310,7 @@ class StoriesPrice(CostEstimate):
 def stories_price(config: StoryConfig) -> StoriesPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
     stories = len(config.people) * config.samples
-    max_tokens = config.pack.template.answer_limits(config.form)[0]
+    max_tokens = config.pack.template.answer_limits(config.form).max_tokens
     tokens = [estimate_tokens(story_prompt(config, p, 0)) for p in config.people]
     prompts, answers, readings = sum(tokens) / len(tokens), max_tokens, 0
     if config.reader != RULES and config.pack.reading:
@@ -325,7 +319,7 @@ def stories_price(config: StoryConfig) -> StoriesPrice:
         reading_tokens = estimate_tokens(reading_request(config, "", names).prompt) + max_tokens
         prompts, answers = (
             (prompts + reading_tokens) / 2,
-            max_tokens + config.pack.reading.answer_limits(config.reading_form)[0],
+            max_tokens + config.pack.reading.answer_limits(config.reading_form).max_tokens,
         )
     return StoriesPrice(
         people=len(config.people),

@@ -16,6 +16,7 @@ import numpy as np
 
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.io.progress import Progress, SilentProgress
+from kgbias.io.wording import pluralise
 from kgbias.language.words import join_words
 from kgbias.models.base import ModelInfo, Notify, Support
 from kgbias.models.http import (
@@ -205,7 +206,9 @@ class ServerScorer(TextScorer):
                 self._one_by_one = True  # it answers one of several prompts
                 return self._request_tokens(texts)
             count = len(choices) if isinstance(choices, list) else "no"
-            raise ModelError(f"{self.info.name} gave {count} answers to {len(texts)} prompts")
+            raise ModelError(
+                f"{self.info.name} gave {count} answers to {pluralise(len(texts), 'prompt')}"
+            )
         by_index = {
             c.get("index"): c
             for c in choices

@@ -217,13 +217,11 @@ def test_vectors_that_cannot_be_used(tmp_path: Path, row: str, expected: str) ->
     assert expected in message(run("--vectors", vectors, "--tests-file", file))
 
 
-def test_no_overlap_is_an_error_that_names_the_set(tmp_path: Path) -> None:
+def test_no_overlap_is_an_error_that_names_the_set(tmp_path: Path, texts: Texts) -> None:
     file = tmp_path / "own.toml"
     file.write_text(OWN)
     vectors = small(tmp_path / "v.txt", m=[1.0, 0.0], u=[1.0, 0.0], v=[0.0, 1.0])
-    assert "knows none of the 3 words of Y (others)" in message(
-        run("--vectors", vectors, "--tests-file", file)
-    )
+    texts.check_lines(message(run("--vectors", vectors, "--tests-file", file)), "knows none")
 
 
 def test_every_format_gives_the_same_vectors(tmp_path: Path) -> None:

@@ -152,7 +152,8 @@ def test_two_groups_become_a_test(store: SQLiteStore, run: Run, file: Path, text
     ((test,), left_out) = asked.build_tests(("elves", "Orcs"))
     assert (test.x.concept, test.x.words) == ("Elves", ELVES) and test.y.words == ORCS
     assert (test.a.words, test.b.words, left_out) == (KIND, RUDE, [])
-    assert test.source == "names: made up; made up" and not test.has_few_words
+    texts.check(test.source)
+    assert not test.has_few_words
     with texts.raises(UsageError):
         asked.build_tests(("Hobbits", "Orcs"))
     everything, left_out = asked.build_tests("all")
@@ -282,7 +283,7 @@ def test_group_associations_beside_regard(store: SQLiteStore, run: Run, file: Pa
 
 
 def test_command_writes_to_the_graph(
-    store: SQLiteStore, run: Run, tmp_path: Path, file: Path
+    store: SQLiteStore, run: Run, tmp_path: Path, file: Path, texts: Texts
 ) -> None:
     require_modules("gensim")
     vectors = tmp_path / "v.txt"
@@ -309,9 +310,9 @@ def test_command_writes_to_the_graph(
     alone = CliRunner().invoke(
         cli, ["associate", *arguments[:2], "--test", "weat6", "--topics", "0,1"]
     )
-    assert "--topics has no effect here, only with --groups" in str(alone.exception)
+    texts.check_lines(str(alone.exception), "effect here,")
     assert [g["group"] for g in answer["groups"]] == ["Elves", "Orcs"]
-    assert answer["left_out"] == ["Ents: fewer than 8 indicators"]
+    texts.check("\n".join(answer["left_out"]))
     CliRunner().invoke(cli, ["associate", *arguments], catch_exceptions=False)  # twice is once
     (node,) = store.associations(run.id)
     assert store.associations() == [node]
@@ -368,11 +369,11 @@ def test_agreement_of_methods() -> None:
     assert significant.n == 2 and math.isnan(significant.pearson)
 
 
-def test_comparison_files(tmp_path: Path) -> None:
+def test_comparison_files(tmp_path: Path, texts: Texts) -> None:
     rows = [row("a_b", "weat", 1.25, model="50%"), row("a_b", "ceat", -0.5, 0.9, model="50%")]
     latex = to_latex(rows)
-    assert r"50\% & a\_b & $1.25$* & $-0.50$ \\" in latex
-    assert r"weat $|$ ceat & all & 1 & n/a & n/a \\" in latex
+    texts.check_lines(latex, "& $1.25$*")
+    texts.check_lines(latex, "weat $|$")
     table = to_csv(rows)
     assert "'-" in table and "x:=cmd" in table and table.count("\n") == 3
     require_modules("matplotlib")

@@ -23,6 +23,7 @@ from kgbias.methods.associations.weat import seat
 from kgbias.models.base import ModelInfo
 from kgbias.models.embed import Span
 from kgbias.models.predict import FilledTemplate, Prediction
+from tests.texts import Texts
 
 TEST = AssociationTest(
     "t",
@@ -76,12 +77,12 @@ class Model:
         return np.array(rows, dtype=np.float32)
 
 
-def test_pairs_are_found_at_most_so_many_words_apart(corpus: Path) -> None:
+def test_pairs_are_found_at_most_so_many_words_apart(corpus: Path, texts: Texts) -> None:
     targets, attributes = ("elf", "fay", "orc", "imp"), ("kind", "fair", "rude", "vile")
     found = CorpusPairs(corpus).find(targets, attributes)
     said = {key: [f.text for f in row] for key, row in found.items()}
-    assert said["kind", "elf"] == ["The elf is so kind.", "the Elf was kind, and rude"]
-    assert said["rude", "elf"] == ["the Elf was kind, and rude"]
+    texts.check("\n".join(said["kind", "elf"]))
+    texts.check("\n".join(said["rude", "elf"]))
     assert said["vile", "imp"] == ["fair imp, vile imp"]  # once a text
     assert len(said["fair", "fay"]) == 2
     assert len(CorpusPairs(corpus, apart=3).find(targets, attributes)["fair", "fay"]) == 1

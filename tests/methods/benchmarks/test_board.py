@@ -52,6 +52,7 @@ from tests.methods.benchmarks.test_benchmarks import (
     winogender_file,
 )
 from tests.report_data import shown_rows
+from tests.texts import Texts
 from tests.unit.test_contrasts import subject
 from tests.unit.test_publish import EVALUATIONS
 
@@ -137,7 +138,7 @@ def test_exchanging_models_by_hand() -> None:
 # The board
 
 
-def test_models_stand_by_their_distance_from_no_bias() -> None:
+def test_models_stand_by_their_distance_from_no_bias(texts: Texts) -> None:
     """80, 45 and 100 percent: 45 is nearest to 50."""
     shares = {"a": 80, "b": 45, "c": 100}
     rows = [outcome(m, [100.0] * s + [0.0] * (100 - s)) for m, s in shares.items()]
@@ -154,10 +155,10 @@ def test_models_stand_by_their_distance_from_no_bias() -> None:
     t = by_pair["a", "b"]
     assert t.difference.value == pytest.approx(35) and t.p_adjusted <= 0.001
     assert t.paired == "pairs" and t.family == 3
-    assert "metric score of CrowS-Pairs: a above b" in t.verdict
+    texts.check_lines(t.verdict, "metric score")
 
 
-def test_benchmarks_agree_or_not() -> None:
+def test_benchmarks_agree_or_not(texts: Texts) -> None:
     orders = {CrowsPairs: {"a": 50, "b": 60, "c": 70}, Sofa: {"a": 30, "b": 20, "c": 10}}
     rows = [
         outcome(m, [float(v)] * 5, kind)
@@ -170,7 +171,7 @@ def test_benchmarks_agree_or_not() -> None:
     assert agreement.min_p_value == pytest.approx(1 / 3)
     page = render_benchmark(found)
     assert all(math.isnan(t.equivalent_p) for t in found.tests)  # nothing varies: nothing is shown
-    assert "So few models cannot show that benchmarks agree or disagree" in page
+    texts.check_lines(page, "benchmarks agree")
     assert "<script" not in page and "Model" in page
 
 
@@ -213,7 +214,7 @@ def test_a_model_that_names_no_group_has_no_place() -> None:
     assert ">nan<" not in render_benchmark(result)
 
 
-def test_a_model_that_guesses_is_said_to(tmp_path: Path) -> None:
+def test_a_model_that_guesses_is_said_to(tmp_path: Path, texts: Texts) -> None:
     """Of LMS 100, 50 and 30: the figures beside the last two may be those of guesses."""
     info = StereoSet.figures
     rows = []
@@ -225,7 +226,7 @@ def test_a_model_that_guesses_is_said_to(tmp_path: Path) -> None:
     (s,) = result.standings
     assert set(s.unable) == {"guesses", "worse"}
     assert set(result.as_dict()["standings"][0]["no_better_than_chance"]) == set(s.unable)
-    assert "cannot be told from models that guess" in render_benchmark(result)
+    texts.check_lines(render_benchmark(result), "from models")
     assert build_board(rows[:1]).standings == ()
     assert FigureInfo("x", "x", "x").chance is None  # then nothing is said
     assert "that guess" not in render_benchmark(
@@ -251,16 +252,14 @@ def test_models_have_short_names_where_these_tell_them_apart() -> None:
     assert "x is <code>hf:a/x</code>" in page and page.count("hf:a/x") == 1
 
 
-def test_masked_and_causal_scores_are_said_to_differ() -> None:
+def test_masked_and_causal_scores_are_said_to_differ(texts: Texts) -> None:
     rows = [
         replace(outcome(name, [0.1, 0.2], Sofa), settings=(("kind", kind),))
         for name, kind in (("a", "causal"), ("b", "masked"))
     ]
     (remark,) = build_board(rows).remarks
-    assert (
-        "SoFa of b rests on pseudo-perplexities" in remark
-        and "not on the same scale" in render_benchmark(build_board(rows))
-    )
+    texts.check_lines(remark, "b rests")
+    texts.check_lines(render_benchmark(build_board(rows)), "same scale")
     assert (
         build_board(rows[:1]).remarks
         == build_board([rows[1], replace(rows[1], model=ModelInfo("c"))]).remarks
@@ -549,7 +548,7 @@ def test_apx_has_one_route(models: dict[str, Model], files: dict[str, str], tmp_
 
 
 def test_what_cannot_be_scored_is_left_out_and_said(
-    models: dict[str, Model], files: dict[str, str], tmp_path: Path
+    models: dict[str, Model], files: dict[str, str], tmp_path: Path, texts: Texts
 ) -> None:
     def refuse(*_: Any, **__: Any) -> Any:
         raise UsageError("a server does not say")
@@ -564,7 +563,7 @@ def test_what_cannot_be_scored_is_left_out_and_said(
             identities=files["--identities"],
         )
         assert found.left_out == ("BBQ of reference: a server does not say",)
-        assert "a server does not say" in render_benchmark(found)
+        texts.check_lines(render_benchmark(found), "server does")
         assert {(o.model.name, o.benchmark) for o in found.outcomes} == {
             ("reference", "sofa"),
             ("reference-masked", "sofa"),
@@ -595,7 +594,7 @@ def test_a_call_that_cannot_be(
         raise error
 
 
-def test_crawls_are_compared() -> None:
+def test_crawls_are_compared(texts: Texts) -> None:
     """Statements of all groups that both asked about; a lower regard is worse."""
     crawled = [
         (name, f"run {name}", subject(name, shift, n))
@@ -610,7 +609,7 @@ def test_crawls_are_compared() -> None:
     assert t.paired == "prompts" and t.p_adjusted < 0.01
     assert found.as_dict()["contrasts"][0]["benchmark"] == "crawl"
     assert all(e.has_interval for e in s.values) and ">all groups<" not in render_benchmark(found)
-    assert "low by the run run low" in render_benchmark(found)
+    texts.check_lines(render_benchmark(found), "run run")
 
 
 def boards() -> Iterator[Board]:
@@ -655,12 +654,12 @@ def test_a_benchmark_says_no_difference_that_was_not_shown(
     assert shown > 5
 
 
-def test_what_few_units_cannot_show_is_not_promised() -> None:
+def test_what_few_units_cannot_show_is_not_promised(texts: Texts) -> None:
     """With three units no permutation gives a p of 0.05: no difference would have been found."""
     low, high = [0.0] * 3, [90.0, 95.0, 100.0]
     (test,) = build_board([outcome("x", low), outcome("y", high)]).tests
     assert test.p == min_p_value(3) == 0.25 and math.isnan(test.detectable)
-    assert test.verdict.endswith("too few pairs to tell x from y")
+    texts.check(test.verdict)
     (many,) = build_board([outcome("x", low * 9), outcome("y", [50.0, 0, 40] * 9)]).tests
     assert not math.isnan(many.detectable)
     rng = np.random.default_rng(0)

@@ -118,7 +118,7 @@ def test_the_korean_bbq_says_which_answer_is_biased(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("form", ["json", "csv"])
 def test_the_chinese_bbq_counts_for_accuracy_where_no_answer_is_the_group(
-    form: str, tmp_path: Path
+    form: str, tmp_path: Path, texts: Texts
 ) -> None:
     path = tmp_path / "ambiguous"
     path.write_text(json.dumps(CBBQ) if form == "json" else csv_of(CBBQ))
@@ -127,7 +127,7 @@ def test_the_chinese_bbq_counts_for_accuracy_where_no_answer_is_the_group(
         ("disambig", False, 1, 2, 0, "不知道"),
         ("disambig", True, 0, 2, None, "不知道"),
     ]
-    assert "1 of 3 questions do not say" in read_bbq([path]).remarks([])[0]
+    texts.check_lines(read_bbq([path]).remarks([])[0], "questions do")
 
 
 def test_bbq_in_a_table_of_text(tmp_path: Path) -> None:

@@ -48,8 +48,8 @@ from kgbias.methods.choice.result import (
 )
 from kgbias.models.base import Completion, ModelInfo, Request
 from kgbias.models.budget import Prices
+from kgbias.report.finding_kinds import FindingKind
 from kgbias.report.page import standard_sections
-from kgbias.report.parts import FindingKind
 from kgbias.report.run_data import RunData
 from tests.report_data import shown_rows
 from tests.scripted_model import ScriptedModel
@@ -263,7 +263,7 @@ def test_the_page_and_the_server_show_a_choice(study: kgbias.Study) -> None:
     assert read_origin(found, 0, start=1)["choices"] == []
 
 
-def test_choices_are_exhibits(study: kgbias.Study) -> None:
+def test_choices_are_exhibits(study: kgbias.Study, texts: Texts) -> None:
     run, model = study.run(), ScriptedModel(chooser)
     assert not list(exhibits_of_choices(RunData(run.stored), "peoples", "01"))
     choice.choose(run, model, samples=6)
@@ -276,7 +276,7 @@ def test_choices_are_exhibits(study: kgbias.Study) -> None:
         chosen, answered = sum(e.chosen for e in own), sum(e.answered for e in own)
         assert rows[group.name][1:3] == [str(answered), f"{100 * chosen / answered:.1f}%"]
     assert rows["Dwarves"][4:6] == ["1", "100.0%"]
-    assert "20 answers were read and 4 refused" in shares.table.note
+    texts.check_lines(shares.table.note, "20 answers")
     assert "by chance" not in shares.table.note and "chance is 33% (dashed)" in shares.table.note
     assert shares.draw is not None and shares.draw().axes
     for exhibit in statements:
@@ -405,7 +405,10 @@ def test_a_price_is_what_is_asked(study: kgbias.Study) -> None:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
+        ({"options": 1}, "`options` must lie between 2 and 26"),
+        ({"samples": 0}, "`samples` must be at least 1"),
         ({"sample": 0}, "`sample` must be at least 1"),
+        ({"temperature": 0.0}, "`temperature` must be above 0"),
         ({"category": "none"}, "no category 'none'"),
         ({"prompts": "nowhere"}, "no prompts 'nowhere'"),
     ],
@@ -439,7 +442,7 @@ def test_choices_stand_beside_the_evidence(study: kgbias.Study) -> None:
 
 
 def test_the_command_asks_counts_and_prices(
-    study: kgbias.Study, monkeypatch: pytest.MonkeyPatch
+    study: kgbias.Study, monkeypatch: pytest.MonkeyPatch, texts: Texts
 ) -> None:
     monkeypatch.setattr("kgbias.models.open_model", lambda *_, **__: ScriptedModel(chooser))
 
@@ -447,27 +450,28 @@ def test_the_command_asks_counts_and_prices(
         asked = ["probe", "choice", "said", "--store", study.url, "--model", "openai:m", *options]
         return CliRunner().invoke(cli, asked, standalone_mode=False)
 
-    assert "12 questions about 4 statements" in said("--dry-run", "--samples", "3").stdout
+    texts.check_lines(said("--dry-run", "--samples", "3").stdout, "questions about")
     out = said("--samples", "6").stdout
-    assert "24 answers, 4 refused, 0 unreadable, 0 failed" in out
+    texts.check_lines(out, "0 unreadable,")
     assert "own group chosen 1.000" in out and "by place: 1. " in out
     found = json.loads(said("--samples", "6", "--json").stdout)
     assert found["categories"]["peoples"]["answers"] == {"read": 20, "refused": 4}
     assert len(found["choices"]) == 12 and found["cached"] == 24
     assert said("--samples", "6").return_value == 0
     error = said("--set", "options=1").exception
-    assert isinstance(error, UsageError) and str(error).startswith("options must be")
+    assert isinstance(error, UsageError) and str(error).startswith("options must lie")
 
 
 def test_a_model_that_names_no_group_has_no_figures(
-    study: kgbias.Study, monkeypatch: pytest.MonkeyPatch
+    study: kgbias.Study, monkeypatch: pytest.MonkeyPatch, texts: Texts
 ) -> None:
     monkeypatch.setattr(
         "kgbias.models.open_model", lambda *_, **__: ScriptedModel(lambda _: "well ...")
     )
     asked = ["probe", "choice", "said", "--store", study.url, "--model", "openai:m"]
     out = CliRunner().invoke(cli, asked, standalone_mode=False).stdout
-    assert "no answer names one of the groups" in out and "nan" not in out
+    texts.check_lines(out, "answer names")
+    assert "nan" not in out
 
 
 def test_what_a_server_withholds_is_refused(study: kgbias.Study) -> None:
@@ -480,7 +484,7 @@ def test_what_a_server_withholds_is_refused(study: kgbias.Study) -> None:
     assert found.outcomes == {"read": 6, "refused": 6}
 
 
-def test_answers_that_name_no_option_are_told_of_early() -> None:
+def test_answers_that_name_no_option_are_told_of_early(texts: Texts) -> None:
     from collections import Counter
 
     from kgbias.methods.choice.ask import _unread_note
@@ -488,7 +492,7 @@ def test_answers_that_name_no_option_are_told_of_early() -> None:
     assert _unread_note(Counter(read=30, refused=20)) == ""
     assert _unread_note(Counter(failed=50)) == ""
     told = _unread_note(Counter(read=4, unreadable=40, refused=6))
-    assert "of the first 50 answers only 4 name an option (6 refused, 40 unreadable)" in told
+    texts.check_lines(told, "answers only")
 
 
 def test_a_group_is_chosen_more_often_only_where_test_and_interval_say_so() -> None:
@@ -530,7 +534,7 @@ def test_shares_over_statements_of_which_few_were_chosen() -> None:
     assert not share_over_statements(np.array([1, 0]), np.array([2, 2])).has_interval
 
 
-def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
+def test_a_choice_that_was_shown_is_a_finding_of_its_own_words(texts: Texts) -> None:
     groups = (Group("Elves", "peoples"), Group("Orcs", "peoples"))
     said = [Triple("Orcs", "love", "mud"), Triple("Elves", "love", "song")]
 
@@ -566,8 +570,10 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words() -> None:
     assert found is not None and found.p_value == 0.002
     (finding,) = found.findings
     text = finding.said.striptags()
-    assert "“love mud”" in text and "chose Orcs in 90% of 20 answers" in text
-    assert "Over all statements, it is 50%." in text
-    assert "believe" not in text and "not what the model believes" in found.remark
+    assert "“love mud”" in text
+    texts.check_lines(text, "chose Orcs")
+    texts.check_lines(text, "all statements,")
+    assert "believe" not in text
+    texts.check_lines(found.remark, "model believes")
     nothing = kind_of(0.4, "")
     assert nothing is not None and not nothing.findings and nothing.p_value == 0.8

@@ -38,6 +38,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
+from tests.texts import Texts
 
 
 def claimed(text: str) -> list[tuple[str, int, bool]]:
@@ -211,12 +212,14 @@ def test_an_attribute_is_the_same_however_it_is_written(tmp_path: Path) -> None:
     assert all(math.isnan(e.elsewhere) for e in found.entries)  # it is recorded of both
 
 
-def test_the_command(files: tuple[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command(
+    files: tuple[str, Path], monkeypatch: pytest.MonkeyPatch, texts: Texts
+) -> None:
     db, table = files
     monkeypatch.setattr("kgbias.models.embed.SentenceVectors", lambda **_: embed)
     arguments = ["known", "said", "--store", db, "--table", str(table)]
     text = CliRunner().invoke(cli, arguments, catch_exceptions=False).stdout
-    assert "own records 4 stereotypes of 3 of the run's groups; 2 of other groups" in text
+    texts.check_lines(text, "other groups")
     assert "known: 3 statements" in text
     assert re.search(
         r"said   3  Texans are rude\. +recorded: rude, by words +offensiveness \+2\.5", text
@@ -273,7 +276,9 @@ def test_stereoset(tmp_path: Path) -> None:
     assert read_stereotypes(path) == [Stereotype("stereoset", "Texan", "poor", "race")]
 
 
-def test_stereoset_changes_capitals_and_punctuation_around_the_blank(tmp_path: Path) -> None:
+def test_stereoset_changes_capitals_and_punctuation_around_the_blank(
+    tmp_path: Path, texts: Texts
+) -> None:
     sentences = {
         "The bakers I met were BLANK.": "The bakers i met were cheerful.",
         "the bakers are BLANK": "The bakers are punctual and well-read.",
@@ -295,7 +300,8 @@ def test_stereoset_changes_capitals_and_punctuation_around_the_blank(tmp_path: P
     path.write_text(json.dumps({"data": {"intrasentence": examples}}))
     found = [each.attribute for each in read_stereotypes(path, notify=told.append)]
     assert found == ["cheerful", "punctual and well-read", "Kind"]
-    assert len(told) == 1 and "1 examples are left out" in told[0]
+    assert len(told) == 1
+    texts.check_lines(told[0], "left out")
 
 
 def test_nobody_rated_in_seegull_s_other_files(tmp_path: Path) -> None:

@@ -209,11 +209,16 @@ def test_a_model_is_asked_before_and_after(table: Path) -> None:
     with kgbias.open(None, progress=False) as study:
         found = known.recorded_agreement(study, model, table, kind_column="kind")
     assert "People say that Germans are known for being punctual" in model.asked
-    assert "People say that people from Germany are known for being punctual" in model.asked
+    assert "People say that German people are known for being punctual" in model.asked
     stem = "Everyone knows that the most punctual people in the world are"
     assert f"{stem} the Dutch" in model.asked
     assert "People say that Germans are known for beer" in model.asked
-    assert "Question: Which people are best known for beer? Answer: Germans" in model.asked
+    known_for = "Everyone knows that the people in the world best known for beer are"
+    assert f"{known_for} the German" in model.asked and f"{known_for} Germans" not in model.asked
+    assert any(
+        text.endswith("being hardworking. Germans are known for being punctual")
+        for text in model.asked
+    )
     assert not any("love tapas" in text for text in model.asked)  # one annotator
     assert set(found.unused_groups) == {"Martian", "Spanish"}
     assert dict(zip(found.table.attributes, found.table.kinds, strict=True)) == {

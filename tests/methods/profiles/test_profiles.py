@@ -233,7 +233,7 @@ def test_a_request_is_nothing_that_a_model_said(tmp_path: Path) -> None:
         assert [t.predicate for t in run.triples()] == ["trait"]
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command(tmp_path: Path, texts: Texts) -> None:
     table = "name,faith,Group\n" + "".join(
         f"{g}{n},{g},\"('{g}', 'F')\"\n" for g in ("elf", "orc") for n in range(8)
     )
@@ -250,7 +250,8 @@ def test_the_command(tmp_path: Path) -> None:
     found = json.loads(call("profiles", "analyse", "a", "--json", *few))
     assert found["accuracy"] == {"group": 1.0, "ethnicity": 1.0}
     said = call("profiles", "analyse", "a", *few)
-    assert "16 profiles of 16 names" in said and "faith, elf F: elf" in said
+    texts.check_lines(said, "16 profiles")
+    assert "faith, elf F: elf" in said
 
 
 ANSWER = {
@@ -264,19 +265,11 @@ CHOSEN = ("age", "personality_traits", "height", "build", "religion")
 FEW = {"names": "globalbias", "group": ("Arab women", "ARAB M"), "limit": 2, "attribute": CHOSEN}
 
 
-def test_the_published_prompt() -> None:
+def test_the_published_prompt(texts: Texts) -> None:
     pack = load_profile_pack()
     lines = describe_fields(pack.attributes)
-    assert lines[:4] == [
-        '"name" - string',
-        '"age" - integer',
-        '"personality_traits" - list of strings, length 3',
-        '"negative_traits" - list of strings, length 3',
-    ]
-    assert (
-        '"physical_characteristics" - dictionary with keys height (in ft), hair_colour, '
-        "eye_colour, skin_colour, build" in lines
-    )
+    texts.check("\n".join(lines[:4]))
+    texts.check_lines(lines, "hair_colour, eye_colour,")
     prompt = str(pack.templates["profile"].render("chat", name="Wafa", fields=lines)[0][1])
     assert "avoid clichés" in prompt and "characters named: Wafa" in prompt
 

@@ -47,6 +47,7 @@ from kgbias.stats.inference import proportion
 from tests.conftest import require_modules
 from tests.fault_server import FaultServer
 from tests.scripted_model import ScriptedModel
+from tests.texts import Texts
 
 CONTEXT = "Bakers love bread. Bakers hate cold ovens. Bakers are not lazy."
 
@@ -373,11 +374,12 @@ def test_a_paragraph_is_held_against_the_run(crawled: Path, tmp_path: Path) -> N
     assert "yes  Men love bread." in shown.stdout and "no   Men love gold." in shown.stdout
 
 
-def test_the_command(crawled: Path) -> None:
+def test_the_command(crawled: Path, texts: Texts) -> None:
     arguments = ["faithfulness", "crawl", "--store", str(crawled)]
     shown = CliRunner().invoke(cli, arguments)
     assert "ok 3 3 33%" in " ".join(shown.stdout.split())
-    assert "cut before the meaning turns" in shown.stdout and "kappa" in shown.stdout
+    texts.check_lines(shown.stdout, "meaning turns")
+    assert "kappa" in shown.stdout
     record = json.loads(CliRunner().invoke(cli, [*arguments, "--json"]).stdout)
     assert record["outcomes"][0]["by_rule"]["n"] == 3
     assert record["unfaithful"][0]["reason"] == "cut"

@@ -33,6 +33,7 @@ from kgbias.methods.attribution.word_effects import (
 )
 from tests import tiny
 from tests.conftest import require_modules, sweep_params
+from tests.texts import Texts
 
 pytestmark = pytest.mark.integration
 
@@ -148,13 +149,13 @@ def test_integrated_gradients_are_complete(tmp_path: Path) -> None:
         assert sum(by_word) == pytest.approx(score - blank, abs=0.006)
 
 
-def test_what_a_scorer_cannot_do_is_said(tmp_path: Path) -> None:
+def test_what_a_scorer_cannot_do_is_said(tmp_path: Path, texts: Texts) -> None:
     folder = tiny.save_classifier(tmp_path / "toxic", ["toxic", "fine"])
     ours = load_scorer("toxicity", f"hf:{folder}")
     check_methods(ours, ["occlusion", "integrated"])
     with pytest.raises(UsageError, match="no class activation maps"):
         check_methods(ours, ["cam"])
-    with pytest.raises(UsageError, match="no `method` 'lime'; choose from occlusion, cam"):
+    with texts.raises(UsageError):
         check_methods(ours, ["lime"])
     with pytest.raises(UsageError, match="no gradients of warmth"):
         check_methods(load_scorer("warmth"), ["integrated"])

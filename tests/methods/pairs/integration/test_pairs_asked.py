@@ -19,6 +19,7 @@ from tests import letterwriter
 from tests.conftest import require_modules
 from tests.fault_server import FaultServer
 from tests.scripted_model import ScriptedModel
+from tests.texts import Texts
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -68,7 +69,9 @@ def test_what_is_planted_is_found_and_the_floor_is_quiet(study: kgbias.Study) ->
     assert found.answers == 9 * 8 * 3 and 0 < found.refused < found.answers
 
 
-def test_what_the_command_says_where_refusals_differ(path: Path, study: kgbias.Study) -> None:
+def test_what_the_command_says_where_refusals_differ(
+    path: Path, study: kgbias.Study, texts: Texts
+) -> None:
     """Everything else is said of the pairs that were both answered."""
     found = pairs.compare_pairs(study.run("True"), measure="words")
     (words,), (refused,) = found.differences, found.declined
@@ -77,8 +80,8 @@ def test_what_the_command_says_where_refusals_differ(path: Path, study: kgbias.S
     shown = CliRunner().invoke(cli, ["pairs", "results", "True", *store, "--measure", "words"])
     assert "differs, if answered" in shown.output and f"{words.units}/36" in shown.output
     assert f"{words.only_first} - {words.only_second}" in shown.output
-    assert "Men were refused more often than Women" in shown.output
-    assert "requests, among pairs that were both answered." in shown.output
+    texts.check_lines(shown.output, "refused more")
+    texts.check_lines(shown.output, "requests, among")
     shown = CliRunner().invoke(cli, ["pairs", "results", "False", *store, "--measure", "words"])
     assert "refused more often" not in shown.output and "answered" not in shown.output
 
@@ -137,7 +140,9 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path: Path, study: kgbias.Study)
         )
 
 
-def test_what_a_run_without_statements_refuses(tmp_path: Path, study: kgbias.Study) -> None:
+def test_what_a_run_without_statements_refuses(
+    tmp_path: Path, study: kgbias.Study, texts: Texts
+) -> None:
     run = study.run("True")
     for take in (
         run.measure,
@@ -145,9 +150,7 @@ def test_what_a_run_without_statements_refuses(tmp_path: Path, study: kgbias.Stu
         lambda: run.export(tmp_path / "e.jsonl"),
         lambda: run.publish(tmp_path / "p"),
     ):
-        with pytest.raises(
-            DataError, match=r"answers and no statements: kgbias.methods.pairs compares"
-        ):
+        with texts.raises(DataError):
             take()
     assert not study.store.verify()
     with pytest.raises(UsageError, match="no measure 'tone'"):

@@ -26,6 +26,7 @@ from kgbias.probe.apx import ApxTable
 from kgbias.report.run_data import RunData
 from tests.methods.profiles.test_profiles import people
 from tests.report_data import shown_rows
+from tests.texts import Texts
 
 pytestmark = pytest.mark.integration
 
@@ -70,24 +71,24 @@ def test_the_exhibits_of_profiles(run: kgbias.Run, tmp_path: Path) -> None:
             assert exhibit.draw()
 
 
-def test_a_run_without_profiles_has_no_such_exhibits(tmp_path: Path) -> None:
+def test_a_run_without_profiles_has_no_such_exhibits(tmp_path: Path, texts: Texts) -> None:
     (tmp_path / "t.csv").write_text("group,predicate,object\nElves,love,songs\n")
     with kgbias.open(tmp_path / "k.db", progress=False) as study:
         run = study.import_file(tmp_path / "t.csv")
         assert list(profile_exhibits(RunData(run.stored), "03")) == []
-        with pytest.raises(UsageError, match="has no profiles: import some"):
+        with texts.raises(UsageError):
             profile_calls.analyse_profiles(run)
-        with pytest.raises(UsageError, match="say what to compare with"):
+        with texts.raises(UsageError):
             profile_calls.compare_words(run)
 
 
-def test_the_page_of_two_names(run: kgbias.Run, tmp_path: Path) -> None:
+def test_the_page_of_two_names(run: kgbias.Run, tmp_path: Path, texts: Texts) -> None:
     page = profile_calls.write_page(run, tmp_path / "p.html", name=("Smoke3",)).read_text("utf-8")
     assert HOSTILE not in page and "Content warning" in page
     data = json.loads(page.partition('id="data">')[2].partition("</script>")[0])
     assert data["begin"] == ["Smoke3", "light0"]
     assert HOSTILE in str(data["profiles"])
-    with pytest.raises(UsageError, match="no profile of the name 'Bob'"):
+    with texts.raises(UsageError):
         profile_calls.write_page(run, tmp_path / "q.html", name="Bob")
     with pytest.raises(UsageError, match="two names"):
         write_profile_page(
@@ -98,7 +99,7 @@ def test_the_page_of_two_names(run: kgbias.Run, tmp_path: Path) -> None:
         )
 
 
-def test_agreement_with_apx_and_a_crawl(tmp_path: Path) -> None:
+def test_agreement_with_apx_and_a_crawl(tmp_path: Path, texts: Texts) -> None:
     """Two groups, two words: the group of a word is first in both views, or last."""
     profiles = people(True)
     words = word_shifts(profiles, [p.labels["group"] for p in profiles], ["faith"], draws=0)
@@ -122,7 +123,8 @@ def test_agreement_with_apx_and_a_crawl(tmp_path: Path) -> None:
         "agreement-apx.tex",
     ]
     latex = (tmp_path / "agreed" / "agreement-apx.tex").read_text()
-    assert "an orcs" not in latex and "faith & orcs & orcs & orcs" in latex
+    assert "an orcs" not in latex
+    texts.check_lines(latex, "faith &")
     said = [
         TripleView(f"{n}", g, g, "are", o, 2, {})
         for n, (g, o) in enumerate([("1", "Orcs"), ("2", "elves"), ("2", "x"), ("3", "elves")])
@@ -131,7 +133,7 @@ def test_agreement_with_apx_and_a_crawl(tmp_path: Path) -> None:
     assert labels == {"1": "elves", "2": "orcs"}
     other = compare_with_crawl(words, said, labels, source="rc")
     assert other.mrr.value == 0.5 and other.as_dict()["rows"][0]["rank"] == 2
-    with pytest.raises(UsageError, match="rc and the profiles share fewer than two groups"):
+    with texts.raises(UsageError):
         compare_with_crawl(words, said[:1], labels, source="rc")
     with pytest.raises(UsageError, match="share no word"):
         compare_with_crawl([w for w in words if w.word == "elves"], said[:1] + said[2:3], labels)

@@ -30,6 +30,7 @@ from kgbias.models.score.base import Scores
 from kgbias.probe.sets import read_identities, read_statements
 from tests.conftest import require_modules
 from tests.report_data import shown_rows
+from tests.texts import Texts
 
 pytestmark = pytest.mark.integration
 
@@ -165,7 +166,9 @@ def test_every_filter_says_what_it_took(rules: StereotypeRules) -> None:
     )
 
 
-def test_the_filters_and_the_set_as_exhibits(rules: StereotypeRules, tmp_path: Path) -> None:
+def test_the_filters_and_the_set_as_exhibits(
+    rules: StereotypeRules, tmp_path: Path, texts: Texts
+) -> None:
     """Figure 4, tables 3 and 5, and the same without a filter by perplexity."""
     found = built(
         rules, judge=judge, scorers=[Scorer("a")], cut=0.3, settings={"models": ["a", "b"]}
@@ -177,14 +180,8 @@ def test_the_filters_and_the_set_as_exhibits(rules: StereotypeRules, tmp_path: P
         "03-sofa-identities",
         "03-sofa-sizes",
     ]
-    assert shown_rows(tables["01-sofa-filters"])[0] == [
-        "category",
-        "9",
-        "3",
-        "6",
-        "1 of the category body; 2 of the category victim",
-    ]
-    assert "1 of 3 distinct statements" in tables["02-sofa-perplexity"].note
+    texts.check("\n".join(shown_rows(tables["01-sofa-filters"])[0]))
+    texts.check_lines(tables["02-sofa-perplexity"].note, "distinct statements")
     assert shown_rows(tables["03-sofa-sizes"]) == [
         ["identities", "2", "3", "5"],
         ["stereotypes of the source", "4", "1", "9"],
@@ -267,7 +264,7 @@ def test_reading_other_files(tmp_path: Path) -> None:
 
 
 def test_the_command_writes_what_probe_sets_reads(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], texts: Texts
 ) -> None:
     (source := tmp_path / "said.csv").write_text(
         "statement,category\nWomen are bad drivers,gender\nare all terrorists,religion\n"
@@ -296,8 +293,8 @@ def test_the_command_writes_what_probe_sets_reads(
     assert len(rows) == 129
     assert (out / "exhibits" / "01-sofa-filters.png").stat().st_size > 1000
     told = (out / "data-statement.md").read_text("utf-8")
-    assert "| religion | 14 | 1 | 14 |" in told
-    assert "| rules | 3 | 1 | 1 as it names a target itself |" in told
+    texts.check_lines(told, "| religion")
+    texts.check_lines(told, "target itself")
     assert json.loads((out / "manifest.json").read_text("utf-8"))["warning"].startswith("Content")
 
 
