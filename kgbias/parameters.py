@@ -436,6 +436,16 @@ class ModelOptions(TypedDict, total=False):
     timeout: float | None
 
 
+class GenerationOptions(TypedDict, total=False):
+    """How stories, pairs and profiles are asked for; their configurations declare each
+    (`kgbias.graph.generation_run.GenerationConfig`). None is the pack's default."""
+
+    samples: int | None
+    temperature: float | None
+    min_p: float | None
+    seed: int | None
+
+
 class BudgetOptions(TypedDict, total=False):
     """What a call may spend."""
 

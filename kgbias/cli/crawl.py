@@ -22,6 +22,7 @@ from kgbias.cli.options import (
     MODEL_SECTION,
     asking_options,
     asking_record,
+    describe_asking,
     group_options,
     json_option,
     model_name_option,
@@ -201,9 +202,7 @@ def _print_crawl(run: kgbias.Run) -> None:
         f"({result.well_formed_share:.0%} well-formed, {outcomes['refused']} refused, "
         f"{outcomes['unparsable']} unparsable, {pluralise(outcomes['echo'], 'echo', 'echoes')}, "
         f"{outcomes['nonsense']} nonsense, "
-        f"{outcomes['failed']} failed); asked "
-        f"{result.asked_count}, from the log "
-        f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
+        f"{outcomes['failed']} failed); {describe_asking(result)}"
     )
     if result.retry_count:
         show.say(

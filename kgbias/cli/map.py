@@ -13,12 +13,12 @@ from kgbias.cli.crawl import ask_about_singular_names
 from kgbias.cli.evidence import print_verdicts
 from kgbias.cli.measure import print_groups
 from kgbias.cli.options import (
+    ASKING_SECTION,
     CATEGORY_NAMES,
     base_url_option,
     describe_cost,
     drop_unset,
     dry_run_option,
-    form_option,
     group_options,
     limits_options,
     model_name_option,
@@ -29,6 +29,7 @@ from kgbias.cli.options import (
     workers_settings,
 )
 from kgbias.cli.settings import keep_applicable, settings
+from kgbias.crawl.config import CrawlConfig
 from kgbias.evidence.probe_plan import ProbeSettings
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.io.text import format_duration
@@ -74,7 +75,7 @@ if TYPE_CHECKING:
     metavar="NAME-or-FOLDER",
     help="The prompt pack, which has the language: sentences (default), spanish, arabic ...",
 )
-@form_option
+@parameter_options(CrawlConfig, names=["form"], section=ASKING_SECTION)
 @parameter_options(ProbeSettings, names=["probes"])
 @settings("device")
 @workers_settings

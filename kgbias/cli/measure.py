@@ -1,7 +1,7 @@
 """`kgbias measure` and `kgbias topics`: scores of triples, figures of groups, and topics."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, get_args
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -11,6 +11,7 @@ from kgbias.cli.command import NAME_VALUE, Command
 from kgbias.cli.options import (
     device_setting,
     json_option,
+    parameter_options,
     run_name_argument,
     selection_options,
     store_option,
@@ -26,7 +27,6 @@ from kgbias.io.wording import pluralise
 from kgbias.measure.configure import PRESETS, MeasureConfig
 from kgbias.measure.scorer_agreement import format_kappa_interval
 from kgbias.measure.scorers import OFFLINE_SPEC
-from kgbias.measure.topics.settings import ClusterSelection, EntropyForm, Outliers
 from kgbias.measure.topics.shares import (
     describe_stability,
     entropy_verdict,
@@ -153,26 +153,6 @@ _SCORED_MEASURES = [
 ]
 
 
-def _config_option(
-    *names: str, show: str | None = None, **attributes: Any
-) -> Callable[[FunctionT], FunctionT]:
-    """An option whose default is in `MeasureConfig`, so that a preset knows what was given."""
-    attributes["help"] += f" (default: {show or _config_default(names[-1])})"
-    return click.option(*names, default=None, **attributes)
-
-
-def _config_setting(
-    name: str, show: str | None = None, **attributes: Any
-) -> Callable[[FunctionT], FunctionT]:
-    """A setting whose default is there."""
-    attributes["help"] += f" (default: {show or _config_default(name)})"
-    return setting(name, **attributes)
-
-
-def _config_default(name: str) -> str:
-    return str(getattr(MeasureConfig, name.lstrip("-").replace("-", "_")))
-
-
 class _ScorerType(click.ParamType[tuple[str, str]]):
     """MEASURE=SCORER, or MEASURE for the measure's own scorer."""
 
@@ -228,56 +208,13 @@ def group_by_measure(scorers: tuple[tuple[str, str], ...]) -> dict[str, list[str
     "What scores a measure",
     ", or none. Given several for a measure, the first counts, and their agreement is shown",
 )
-@_config_option(
-    "--axes/--no-axes",
-    "axes",
-    show="axes",
-    help="Whether to place statements on the axes of warmth and competence.",
-)
-@_config_option(
-    "--topics/--no-topics",
-    "topics",
-    show="no topics",
-    help="Whether to find topics, and each group's relative entropy.",
-)
+@parameter_options(MeasureConfig)
 @setting(
     "labels",
     type=NAME_VALUE,
     multiple=True,
     metavar="LABEL=MEANING",
     help="What a label of the regard classifier means, such as LABEL_0=negative.",
-)
-@_config_setting(
-    "embedding",
-    metavar="VECTORS",
-    help="The embedding for topics and axes: hf:ID-or-PATH of any sentence-transformers model, "
-    "or vectors:FILE (GloVe, word2vec, fastText).",
-)
-@_config_setting(
-    "min-topic-size",
-    type=click.IntRange(min=2),
-    show="statements / 40, at least 5",
-    help="The minimum number of distinct statements in a topic.",
-)
-@_config_setting(
-    "outliers",
-    type=click.Choice(get_args(Outliers)),
-    help="Statements in no topic: keep them out, or assign them to the nearest.",
-)
-@_config_setting(
-    "topic-clusters",
-    type=click.Choice(get_args(ClusterSelection)),
-    help="Which clusters become topics: the smallest (leaf), or those that persist longest (eom).",
-)
-@_config_setting(
-    "topic-seed",
-    type=int,
-    help="The first of the five random seeds used to find topics.",
-)
-@_config_setting(
-    "entropy",
-    type=click.Choice(get_args(EntropyForm)),
-    help="The relative entropy to show: corrected and in bits, or Eq. 1 as printed in the paper.",
 )
 @device_setting
 @workers_settings

@@ -14,9 +14,9 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import COMMA_LIST, SectionOption
-from kgbias.cli.settings import setting, settings
+from kgbias.cli.settings import keep_applicable, setting, settings
 from kgbias.cli.show import Output, print_output
-from kgbias.crawl.config import MAX_FAILED_SHARE, CrawlConfig
+from kgbias.crawl.config import MAX_FAILED_SHARE
 from kgbias.errors import ModelError
 from kgbias.graph.sqlite.connection import WRONG_VALUE_ERRORS
 from kgbias.graph.store import DEFAULT_STORE
@@ -319,6 +319,8 @@ def _parameter_option(
     if not about.typed:
         return setting(parameter.option_name, parameter.name, **attributes)
     flag = f"--{parameter.option_name}"
+    if parameter.type is bool:
+        flag += f"/--no-{parameter.option_name}"
     return click.option(flag, parameter.name, cls=SectionOption, section=section, **attributes)
 
 
@@ -335,11 +337,6 @@ def _describe_value(value: Any) -> str:
     if isinstance(value, int | float):
         return f"{value:,.9g}"
     return ",".join(value) if isinstance(value, tuple) else str(value)
-
-
-def form_option(function: FunctionT) -> FunctionT:
-    """In which form a model is asked."""
-    return parameter_options(CrawlConfig, names=["form"], section=ASKING_SECTION)(function)
 
 
 def prompts_form_option(function: FunctionT) -> FunctionT:
@@ -487,22 +484,10 @@ def people_options(columns: str, categories: str) -> Callable[[FunctionT], Funct
     )
 
 
-def rounds_options(
-    samples: str, *, temperature: str = "the pack's, 1", min_p: str = "0.1; none for a server"
-) -> Callable[[FunctionT], FunctionT]:
-    """What `kgbias.graph.generation_run.GenerationConfig` takes, and how a model is asked: options
-    of profiles, stories and pairs."""
+def rounds_options(config_class: type) -> Callable[[FunctionT], FunctionT]:
+    """What the configuration of profiles, stories or pairs declares, and how a model is asked."""
     return stack_options(
-        click.option("--samples", type=int, help=samples),
-        click.option("--temperature", type=float, help=f"(default: {temperature})"),
-        setting(
-            "min-p",
-            type=float,
-            metavar="SHARE",
-            help="Draw from tokens at least this fraction as probable as the most probable one "
-            f"(default: the pack's, {min_p}).",
-        ),
-        click.option("--seed", type=int, help="The random seed (default: 0)."),
+        parameter_options(config_class),
         store_option,
         click.option("--run", "name", metavar="NAME", help="A name for the run."),
         model_settings,
@@ -549,6 +534,46 @@ def decide_exit_code(result: "GenerationSummary", max_failed: float) -> int:
     return int(result.failure_share > max_failed)
 
 
+def write_or_price(
+    write: Callable[..., Any],
+    show_price: Callable[[Any], Output],
+    print_run: Callable[[Run], None],
+    *,
+    model: str,
+    store_url: str,
+    name: str | None,
+    max_failed: float,
+    dry_run: bool,
+    **options: Any,
+) -> Output:
+    """What the command of profiles, stories or pairs does: `write` a run of the model, or show what
+    it would ask."""
+    options = drop_unset(**keep_applicable(options, [model], "completer"))
+    with kgbias.open(store_url, progress=True) as study:
+        if dry_run:
+            return show_price(write(study, model, dry_run=True, **options))
+        run = write(study, model, name=name, **options)
+    return Output(
+        _run_record(run),
+        lambda: print_run(run),
+        lambda: decide_exit_code(run.generation_summary, max_failed),
+    )
+
+
+def _run_record(run: Run) -> dict[str, Any]:
+    """What such a command did, in JSON."""
+    from kgbias.graph.generation_run import OUTCOMES
+
+    result = run.generation_summary
+    groups = [
+        {"group": group, **result.other_counts(group), **{name: counts[name] for name in OUTCOMES}}
+        for group, counts in result.outcomes.items()
+    ]
+    totals = {name: result.outcome_totals[name] for name in OUTCOMES}
+    record = {"run": run.name, **asking_record(result), **result.other_counts(), **totals}
+    return {**record, "groups": groups}
+
+
 class _AskingCounts(Protocol):
     asked_count: int
     cached_count: int
@@ -564,6 +589,12 @@ def asking_record(result: _AskingCounts) -> dict[str, Any]:
         "completion_tokens": result.usage.completion_tokens,
         "cost": result.usage.cost,
     }
+
+
+def describe_asking(result: _AskingCounts) -> str:
+    """The same in words."""
+    spent = f"; {result.usage}" if result.asked_count else ""
+    return f"asked {result.asked_count}, from the log {result.cached_count}{spent}"
 
 
 def device_setting(function: FunctionT) -> FunctionT:

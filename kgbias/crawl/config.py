@@ -20,7 +20,7 @@ from kgbias.graph.types import Category, Group
 from kgbias.ids import content_id
 from kgbias.language.words import FILTERS
 from kgbias.measures import MEASURES
-from kgbias.models.base import ModelInfo, PromptForm, Settings
+from kgbias.models.base import FormParameter, ModelInfo, PromptForm, Settings
 from kgbias.models.truncate import Truncation
 from kgbias.packs import PUBLISHED, Pack, load_pack, pack_names
 from kgbias.parameters import (
@@ -230,16 +230,7 @@ class CrawlConfig:
             always=True,
         ),
     ] = ("none",)
-    form: Annotated[
-        PromptForm,
-        Parameter(
-            "Whether the model completes a text or answers in a chat",
-            typed=True,
-            choices=("completion", "chat"),
-            unset="found out by a trial for a server, completion for a local model",
-            always=True,
-        ),
-    ] = "completion"
+    form: FormParameter = "completion"
     structured: Annotated[
         bool,
         Parameter(

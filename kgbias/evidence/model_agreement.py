@@ -20,12 +20,19 @@ from kgbias.stats.inference import Values, benjamini_hochberg, bootstrap_cluster
 GroupStatement = tuple[str, str]  # the id of a group, and the words of a statement
 
 
+class FloorCount(NamedTuple):
+    """How many pairs of made-up names the test found, the mean over deals, of how many."""
+
+    found: float
+    tested: int
+
+
 @dataclass(frozen=True)
 class ModelBeliefs:
     """What one model believes about the groups of a category; `label` tells it from the others.
 
     `edges` are for groups of five names or more, by group and words, wherever a crawl cut these in
-    two; `floor` is how many pairs the same test found for made-up names, and out of how many;
+    two; `floor` is how many pairs the same test found for made-up names;
     `naming_ids` has the ids of the statements that name a group, `name_table` the lifts of each
     name.
     """
@@ -34,7 +41,7 @@ class ModelBeliefs:
     edges: Mapping[GroupStatement, BelievedEdge]
     group_names: Mapping[str, str]
     statement_texts: Mapping[str, str]
-    floor: tuple[float, int]
+    floor: FloorCount
     naming_ids: frozenset[str] = frozenset()
     name_table: NameTable | None = None
 
@@ -67,7 +74,7 @@ class ModelBeliefs:
             },
             names,
             {s.words: s.text for s in statements.values()},
-            (
+            FloorCount(
                 sum(part["found"] for part in floor_parts),
                 sum(part["tested"] for part in floor_parts),
             ),

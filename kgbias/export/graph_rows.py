@@ -16,7 +16,8 @@ from kgbias.graph.graph_tables import (
     property_values,
 )
 from kgbias.graph.record import to_properties
-from kgbias.graph.types import ChosenEdge
+from kgbias.graph.sofa import ProbeSet, SofaResult
+from kgbias.graph.types import Answer, AssociationNode, ChosenEdge, Metric
 
 
 class GraphRows(ExportPasses):
@@ -53,10 +54,10 @@ class GraphRows(ExportPasses):
         yield graph_tables.model_nodes(sorted(models, key=lambda m: m.id))
         run_values = {"uid": run.id, "seconds": run.store.run_seconds(run.id), "seq": 0}
         yield "Run", [property_values("Run", run.record, **run_values)]
-        yield "Metric", [property_values("Metric", m, uid=m.id) for m in self.metrics.values()]
+        yield graph_tables.record_nodes(Metric, self.metrics.values())
         yield "Answer", self._answer_nodes()
         yield graph_tables.rater_nodes(x for x in self.labels if self.has_triple(x.triple_id))
-        yield graph_tables.test_nodes(self.tests)
+        yield graph_tables.record_nodes(AssociationNode, self.tests)
         yield from graph_tables.topic_model_nodes(run.id, self.topic_models)
         yield "Statement", self._statement_nodes()
         yield graph_tables.passage_nodes(run.id, self.corpus)
@@ -64,8 +65,8 @@ class GraphRows(ExportPasses):
         yield from graph_tables.profile_nodes(self.profiles)
         yield graph_tables.name_nodes(self.names)
         yield graph_tables.descriptor_nodes(self.flags)
-        yield graph_tables.probe_set_nodes(self.probe_sets)
-        yield graph_tables.sofa_nodes(self.sofa)
+        yield graph_tables.record_nodes(ProbeSet, self.probe_sets)
+        yield graph_tables.record_nodes(SofaResult, self.sofa)
 
     def iter_edges(self) -> Iterator[EdgeTable]:
         """The edges between nodes that the export has."""
@@ -151,9 +152,8 @@ class GraphRows(ExportPasses):
         choice_edges = (e for e in self.iter_probe_edges() if isinstance(e, ChosenEdge))
         keys = sorted(self.answer_keys.union(*((*e.answers, *e.others) for e in choice_edges)))
         for start in range(0, len(keys), 5_000):
-            yield from map(
-                to_properties, self.run.store.answers(keys[start : start + 5_000]).values()
-            )
+            answers = self.run.store.answers(keys[start : start + 5_000])
+            yield from graph_tables.record_nodes(Answer, answers.values())[1]
 
     def _states_edges(self) -> Iterator[EdgeRow]:
         statements = {

@@ -10,7 +10,8 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple, Protocol
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, NamedTuple
 
 from kgbias.errors import Interrupted, UsageError
 from kgbias.graph.answers import LoggedModel
@@ -24,6 +25,8 @@ from kgbias.models.base import Completer, ModelInfo, PromptForm, Request, Settin
 from kgbias.models.budget import Prices, Usage
 from kgbias.models.kinds import abilities_of, form_for
 from kgbias.models.truncate import Truncation
+from kgbias.packs import hash_files
+from kgbias.parameters import Parameter, check_parameters, record_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,26 +39,27 @@ class Person:
     category: str
 
 
-class PromptPack(Protocol):
+@dataclass(frozen=True, kw_only=True)
+class PromptPack:
     """How such a run asks: where it is from, and how tokens are drawn unless the user says."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def version(self) -> int: ...
-    @property
-    def language(self) -> str: ...
-    @property
-    def hash(self) -> str: ...
-    @property
-    def min_p(self) -> float | None: ...
+    name: str
+    version: int
+    language: str
+    source: str
+    hash: str
+    temperature: float = 1.0
+    min_p: float | None = None
 
 
-class SamplingPack(PromptPack, Protocol):
-    """A pack that also says at which temperature."""
-
-    @property
-    def temperature(self) -> float: ...
+def pack_entries(manifest: Mapping[str, Any], *files: Path) -> dict[str, Any]:
+    """What every such pack has: from its manifest, and from the files that it is made of."""
+    return {
+        **{name: manifest[name] for name in ("name", "version", "language", "source")},
+        "hash": hash_files(*files),
+        "temperature": float(manifest.get("temperature", 1.0)),
+        "min_p": manifest.get("min_p"),
+    }
 
 
 def takes_schema(model: str) -> bool:
@@ -71,7 +75,7 @@ def choose_form(model: str, form: PromptForm | None) -> PromptForm:
 
 
 def request_settings(
-    model: str, pack: SamplingPack, form: PromptForm | None, settings: Mapping[str, Any]
+    model: str, pack: PromptPack, form: PromptForm | None, settings: Mapping[str, Any]
 ) -> dict[str, Any]:
     """The form in which the model with this spec is asked, and the parameters, those of the pack
     where they are None. The pack's `min_p` is not for servers."""
@@ -87,19 +91,41 @@ def request_settings(
 class GenerationConfig(ABC):
     """The settings that such runs share, frozen so that the same command is the same run: how many
     `samples`, and how tokens are drawn. `min_p` cuts off those that are improbable beside the most
-    probable one (`kgbias.models.truncate.Truncation`)."""
+    probable one (`kgbias.models.truncate.Truncation`).
+
+    What each parameter is to people stands at its field (`kgbias.parameters.Parameter`). To add
+    one, add a field to the configuration of a kind, and its type to the options of its calls."""
 
     kind: ClassVar[str]
-    samples: int = 1
-    temperature: float = 1.0
-    min_p: float | None = None
-    seed: int = 0
+    samples: Annotated[
+        int, Parameter("How often everything is asked", typed=True, at_least=1, always=True)
+    ] = 1
+    temperature: Annotated[
+        float,
+        Parameter(
+            "The temperature at which tokens are drawn",
+            typed=True,
+            at_least=0,
+            at_most=10,
+            unset="1, unless the pack has another",
+            always=True,
+        ),
+    ] = 1.0
+    # `truncation` checks it, and keeps it in the record.
+    min_p: Annotated[
+        float | None,
+        Parameter(
+            "Draw from tokens at least this fraction as probable as the most probable one; 0 for "
+            "all",
+            metavar="SHARE",
+            unset="the pack's, 0.1; none for a server",
+            always=True,
+        ),
+    ] = None
+    seed: Annotated[int, Parameter("The random seed", typed=True, always=True)] = 0
 
     def __post_init__(self) -> None:
-        if self.samples < 1:
-            raise UsageError("`samples` must be at least 1")
-        if not 0 <= self.temperature <= 10:
-            raise UsageError("`temperature` must be between 0 and 10")
+        check_parameters(self)
         if self.truncation and not self.temperature:
             raise UsageError("`min_p` needs a `temperature` above 0: at 0 no token is drawn")
         spelled: dict[str, str] = {}
@@ -125,8 +151,12 @@ class GenerationConfig(ABC):
         return tuple(Category(name) for name in dict.fromkeys(g.category for g in self.groups))
 
     @abstractmethod
+    def record(self) -> dict[str, Any]:
+        """What the record of every run of this kind keeps, in its order."""
+
     def as_dict(self) -> dict[str, Any]:
         """The configuration as stored with the run, whose id follows from it."""
+        return {**self.record(), **record_parameters(self, always=False)}
 
     def default_name(self, model: ModelInfo, settings: Settings = ()) -> str:
         """A name for the run, for example "smollm2-stories-1f0c"."""
@@ -176,7 +206,7 @@ def pack_identity(pack: PromptPack) -> dict[str, Any]:
     return {name: getattr(pack, name) for name in ("name", "version", "language", "hash")}
 
 
-_OUTCOMES = ("ok", "refused", "unparsable", "failed")
+OUTCOMES = ("ok", "refused", "unparsable", "failed")
 
 
 @dataclass(repr=False)
@@ -202,12 +232,16 @@ class GenerationSummary(Result):
     def as_rows(self) -> Rows[dict[str, Any]]:
         """The groups, each with how many answers about it ended in each way. Columns: group, ok,
         refused, unparsable, failed."""
-        columns = [Column(outcome, "d") for outcome in _OUTCOMES]
+        columns = [Column(outcome, "d") for outcome in OUTCOMES]
         rows = [
-            {"group": group} | {outcome: counts[outcome] for outcome in _OUTCOMES}
+            {"group": group} | {outcome: counts[outcome] for outcome in OUTCOMES}
             for group, counts in self.outcomes.items()
         ]
         return Rows(rows, (Column("group"), *columns))
+
+    def other_counts(self, group: str | None = None) -> dict[str, Any]:
+        """What this kind of runs counts besides, of a group or in all."""
+        return {}
 
     def heading(self) -> str:
         return f"run {self.run.name}: {self.asked_count:,} asked, {self.cached_count:,} in the log"
@@ -280,25 +314,21 @@ class GenerationSummary(Result):
         try:
             for number in range(rounds):
                 written_count = write_round(number)
-                timer.note(store, run.id, sum(logged_model.asked_count for logged_model in askers))
+                timer.note(store, run.id, sum(each.asked_count for each in askers))
         except (KeyboardInterrupt, Interrupted) as interruption:
             store.set_status(run.id, "stopped")
-            answer_count = sum(
-                logged_model.asked_count - logged_model.failed_count for logged_model in askers
-            )
+            answer_count = sum(each.asked_count - each.failed_count for each in askers)
             raise Interrupted(
                 f"{str(interruption) or 'stopped'}: the {answer_count} answers that came are kept, "
                 f"{written_count} {run.kind} so far; running this again continues from there"
             ) from None
         finally:
-            timer.note(store, run.id, sum(logged_model.asked_count for logged_model in askers))
-            self.asked_count, self.cached_count = (
-                sum(logged_model.asked_count for logged_model in askers),
-                sum(logged_model.cached_count for logged_model in askers),
-            )
+            self.asked_count = sum(each.asked_count for each in askers)
+            self.cached_count = sum(each.cached_count for each in askers)
+            timer.note(store, run.id, self.asked_count)
             self.usage = Usage(
-                sum(logged_model.usage.prompt_tokens for logged_model in askers),
-                sum(logged_model.usage.completion_tokens for logged_model in askers),
+                sum(each.usage.prompt_tokens for each in askers),
+                sum(each.usage.completion_tokens for each in askers),
                 asker.usage.prices,
             )
         store.set_status(run.id, "complete")
@@ -338,9 +368,9 @@ def classify_answer(answer: Answer) -> ClassifiedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CostEstimate(Result):
-    """What asking costs if each request is made once: the number of requests, the tokens that the
-    answers may have, the approximate number of tokens in a prompt, at four characters per token;
-    and the approximate cost, if prices were given."""
+    """What asking costs if each request is made once: the number of requests, the approximate
+    number of tokens in a prompt, at four characters per token, and the approximate cost, if prices
+    were given; and the tokens that the answers to all attempts may have."""
 
     form: str
     requests: int
@@ -350,20 +380,24 @@ class CostEstimate(Result):
 
     @property
     def requests_at_most(self) -> int:
-        """The number of requests: nothing is asked twice."""
+        """The number of requests if every attempt is used: of most kinds of runs, there is one."""
         return self.requests
 
     @property
     def cost(self) -> float | None:
         """The approximate cost if every answer is as long as it may be; None without prices."""
-        if self.prices is None:
-            return None
-        return self.prices.cost_of(self.requests * self.prompt_tokens, self.answer_tokens_at_most)
+        return self._cost_of(self.requests)
 
     @property
     def cost_at_most(self) -> float | None:
-        """The same: nothing is asked twice."""
-        return self.cost
+        """The same if every attempt is used."""
+        return self._cost_of(self.requests_at_most)
+
+    def _cost_of(self, requests: int) -> float | None:
+        if self.prices is None:
+            return None
+        answer_tokens = self.answer_tokens_at_most * requests / max(1, self.requests_at_most)
+        return self.prices.cost_of(requests * self.prompt_tokens, answer_tokens)
 
     def as_rows(self) -> Rows[Any]:
         """One row; columns: the fields of this class, and cost."""

@@ -15,11 +15,12 @@ from kgbias.graph import shape
 from kgbias.graph.decisions import Decision
 from kgbias.graph.edge_records import EdgeRecord, edges_by_asking
 from kgbias.graph.integrity import Corpus, passage_uid
-from kgbias.graph.labels import Label
+from kgbias.graph.labels import Label, Rater
+from kgbias.graph.node_records import NODE_RECORDS
 from kgbias.graph.profiles import Profile
 from kgbias.graph.record import property_getters, to_properties
 from kgbias.graph.sofa import ProbeSet, SofaResult
-from kgbias.graph.stereotypes import StereotypeMatches
+from kgbias.graph.stereotypes import StereotypeMatches, StereotypeTable
 from kgbias.graph.types import (
     AssociationNode,
     FlagTable,
@@ -179,6 +180,14 @@ def group_nodes(names: Iterable[str]) -> NodeTable:
     ]
 
 
+def record_nodes(kind: type, records: Iterable[Any]) -> NodeTable:
+    """Records that are nodes."""
+    node = NODE_RECORDS[kind]
+    if node.key != "uid":
+        return node.label, [property_values(node.label, r) for r in records]
+    return node.label, [property_values(node.label, r, uid=r.id) for r in records]
+
+
 def record_edges(
     edge: EdgeRecord,
     run_id: str,
@@ -257,21 +266,12 @@ def attribution_edges(found_attributions: Iterable[WordAttribution]) -> EdgeTabl
 
 
 def rater_nodes(labels: Iterable[Label]) -> NodeTable:
-    raters_by_id = {x.by.id: x.by for x in labels}
-    return "Rater", [
-        property_values("Rater", raters_by_id[id], uid=id) for id in sorted(raters_by_id)
-    ]
+    return record_nodes(Rater, sorted({x.by for x in labels}, key=attrgetter("id")))
 
 
 def label_edges(labels: Iterable[Label]) -> EdgeTable:
     rows = [(x.by.id, x.triple_id, property_values("LABELLED", x)) for x in labels]
     return "LABELLED", "Rater", "Triple", rows
-
-
-def test_nodes(test_results: Iterable[AssociationNode]) -> NodeTable:
-    return "AssociationTest", [
-        property_values("AssociationTest", t, uid=t.id) for t in test_results
-    ]
 
 
 def test_edges(test_results: Sequence[AssociationNode]) -> Iterator[EdgeTable]:
@@ -359,10 +359,6 @@ def flag_edges(tables: Iterable[FlagTable]) -> EdgeTable:
     return "FLAGGED", "SocialGroup", "Descriptor", rows
 
 
-def probe_set_nodes(sets: Iterable[ProbeSet]) -> NodeTable:
-    return "ProbeSet", [property_values("ProbeSet", p, uid=p.id) for p in sets]
-
-
 def probe_set_edges(sets: Iterable[ProbeSet]) -> Iterator[EdgeTable]:
     parts = [(p.id, part, {"category": part.category}) for p in sets for part in p.parts]
     groups = [
@@ -377,10 +373,6 @@ def probe_set_edges(sets: Iterable[ProbeSet]) -> Iterator[EdgeTable]:
         for s in part.statements
     ]
     yield "ASKS", "ProbeSet", "Statement", statement_rows
-
-
-def sofa_nodes(results: Iterable[SofaResult]) -> NodeTable:
-    return "SofaResult", [property_values("SofaResult", r, uid=r.id) for r in results]
 
 
 def sofa_edges(results: Sequence[SofaResult]) -> Iterator[EdgeTable]:
@@ -405,10 +397,7 @@ def sofa_edges(results: Sequence[SofaResult]) -> Iterator[EdgeTable]:
 
 def stereotype_nodes(matches: Iterable[StereotypeMatches]) -> Iterator[NodeTable]:
     """The tables that a run was held against, and what they record of its groups."""
-    yield (
-        "StereotypeTable",
-        [property_values("StereotypeTable", h.table, uid=h.table.id) for h in matches],
-    )
+    yield record_nodes(StereotypeTable, [h.table for h in matches])
     entries = {uid: entry for h in matches for uid, entry in h.entries.items()}
     named_entries = [
         (uid, entry, storable(f"{entry.group}: {entry.attribute}"))
@@ -459,7 +448,7 @@ def stereotype_edges(
 def profile_nodes(written_profiles: Sequence[Profile]) -> Iterator[NodeTable]:
     name_by_id = {p.name_id: storable(p.name) for p in written_profiles}
     yield "GivenName", [{"uid": uid, "name": name} for uid, name in sorted(name_by_id.items())]
-    yield "Profile", [property_values("Profile", p, uid=p.id) for p in written_profiles]
+    yield record_nodes(Profile, written_profiles)
 
 
 def profile_edges(run_id: str, written_profiles: Sequence[Profile]) -> Iterator[EdgeTable]:

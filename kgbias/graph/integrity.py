@@ -12,16 +12,17 @@ the answer of each statement is the sentence that it was read from.
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any
 from uuid import NAMESPACE_URL, uuid5
 
 from kgbias.errors import UsageError
 from kgbias.graph.decisions import DECISION_COLUMNS, read_decision
-from kgbias.graph.labels import Rater, label_id
-from kgbias.graph.record import KeepsOrder, StoredAs, read_settings
-from kgbias.graph.stereotypes import stereotype_id, table_id
+from kgbias.graph.labels import label_id
+from kgbias.graph.node_records import NodeRecord, checked_nodes
+from kgbias.graph.record import KeepsOrder, StoredAs, build_record, read_settings
+from kgbias.graph.stereotypes import stereotype_id
 from kgbias.graph.types import (
-    Metric,
     Run,
     Topic,
     name_id,
@@ -114,6 +115,12 @@ def _topic_id(category: str, words: str | Sequence[str]) -> str:
     return Topic(category, 0, tuple(words), 0).id
 
 
+def _record_id(node: NodeRecord, *values: Any) -> str:
+    """The id of a record that is a node, from the values that it is computed from."""
+    record = build_record(node.record, dict(zip(node.checked, values, strict=True)))
+    return str(record.id)
+
+
 # label -> what computes its id, from the columns that a store selects for it in this order
 ID_BUILDERS: Mapping[str, Callable[..., str]] = {
     "SocialGroup": lambda name: node_id("group", name),
@@ -124,7 +131,6 @@ ID_BUILDERS: Mapping[str, Callable[..., str]] = {
     "Model": lambda name, revision: ModelInfo(name, revision).id,
     "Run": _run_id,
     "Generation": lambda run, path: content_id("generation", run, path),
-    "Metric": lambda *parts: Metric(*parts).id,
     "Topic": _topic_id,
     "TopicModel": topic_model_id,
     "Passage": passage_uid,
@@ -132,11 +138,10 @@ ID_BUILDERS: Mapping[str, Callable[..., str]] = {
     "Descriptor": lambda text: node_id("descriptor", text),
     "Name": name_id,
     "Profile": lambda run, path: content_id("profile", run, path),
-    "Rater": lambda name, kind: Rater(name, kind).id,
     "Label": label_id,
-    "StereotypeTable": table_id,
     "Stereotype": stereotype_id,
     "Decision": lambda *values: read_decision(dict(zip(DECISION_COLUMNS, values, strict=True))).id,
+    **{node.label: partial(_record_id, node) for node in checked_nodes()},
 }
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, get_args
 
+from kgbias.graph.node_records import NodeRecord, declare_node
 from kgbias.graph.record import build_record
 from kgbias.graph.types import storable
 from kgbias.ids import content_id
@@ -21,6 +22,9 @@ RETRACTED_LABEL = "undo"
 """In the place of a label: the statement counts as not seen by the rater."""
 
 
+@declare_node(
+    NodeRecord("Rater", "who labels statements", "name", table="rater", checked=("name", "kind"))
+)
 @dataclass(frozen=True, slots=True)
 class Rater:
     """Someone who labels, or a model that did."""

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from kgbias.graph.node_records import NodeRecord, declare_node
 from kgbias.graph.types import storable
 from kgbias.ids import content_id
 
@@ -32,6 +33,14 @@ class ProfilePart:
     ends: Annotated[int | None, "the character after the last"] = None
 
 
+@declare_node(
+    NodeRecord(
+        "Profile",
+        "a character that a model wrote for a given name, or in a story about a person",
+        "name",
+        table="profile",
+    )
+)
 @dataclass(frozen=True, slots=True)
 class Profile:
     """A character that a model wrote for a given name, or in a story about a person.

@@ -9,10 +9,10 @@ The contract suite writes one of everything to both stores and compares what Cyp
 property, annotate a field of its record; for a generation or triple, also extend the code that
 writes them in bulk
 (`sqlite/crawls.py`). An edge of a run is added by its record alone
-(`kgbias.graph.edge_records`). To
-add a node, or an edge that is kept in another way, add a record (`types.py`), its
-entry here, its table (`sqlite/schema.py`) and SELECT (`sqlite/selects.py`), its tables
-(`graph_tables.py`), and methods of `Store` in both stores, which `push.py` and
+(`kgbias.graph.edge_records`). A node that is a record is declared at its class
+(`kgbias.graph.node_records`) and named here; it also needs its table (`sqlite/schema.py`), as does
+an edge that is kept in another way, with its SELECT (`sqlite/selects.py`) and rows
+(`graph_tables.py`); and methods of `Store` in both stores, which `push.py` and
 `kgbias.export.graph_rows` call. The suite fails until both stores agree.
 """
 
@@ -24,6 +24,7 @@ from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
 from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS
 from kgbias.graph.integrity import Passage, Relation
 from kgbias.graph.labels import Label, Rater
+from kgbias.graph.node_records import NODE_RECORDS
 from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.record import Property, properties
 from kgbias.graph.sofa import (
@@ -125,6 +126,20 @@ _PLACE_PROPERTIES = (
 )
 _GENERATION = properties(Generation, moved_last=("group_uid", "iteration", "attempt", "count"))
 
+
+def _record_node(kind: type) -> Node:
+    """The node that the records of a class are."""
+    node = NODE_RECORDS[kind]
+    uid = _UID if node.key == "uid" else ()
+    return Node(
+        node.label,
+        node.meaning,
+        node.key,
+        node.title,
+        (*uid, *properties(kind, moved_last=node.last)),
+    )
+
+
 NODES: tuple[Node, ...] = (
     Node("Category", "a class of groups", "name", "name", properties(Category)),
     Node(
@@ -167,21 +182,9 @@ NODES: tuple[Node, ...] = (
         ),
     ),
     Node("Generation", "one prompt and how it ended", "uid", "path", (*_UID, *_GENERATION)),
-    Node(
-        "Answer",
-        "the raw answer of a model",
-        "key",
-        "key",
-        properties(Answer, moved_last=("details", "prompt_tokens", "completion_tokens", "seconds")),
-    ),
-    Node("Metric", "how a score was computed", "uid", "measure", (*_UID, *properties(Metric))),
-    Node(
-        "AssociationTest",
-        "an association test on one model",
-        "uid",
-        "name",
-        (*_UID, *properties(AssociationNode, moved_last=("low", "high", "record"))),
-    ),
+    _record_node(Answer),
+    _record_node(Metric),
+    _record_node(AssociationNode),
     Node(
         "Topic",
         "a topic of statements",
@@ -219,7 +222,7 @@ NODES: tuple[Node, ...] = (
         (*_UID, *properties(GroupName, "text", "form", "root", "nonce"), *_NAME),
     ),
     Node("Decision", "what a person decided about an answer", "uid", "verdict", (*_UID, *DECISION)),
-    Node("Rater", "who labels statements", "uid", "name", (*_UID, *properties(Rater))),
+    _record_node(Rater),
     Node(
         "Passage",
         "a document or a chunk that a run was read from",
@@ -234,20 +237,8 @@ NODES: tuple[Node, ...] = (
         "name",
         (*_UID, *_text_properties(name="the name")),
     ),
-    Node(
-        "Profile",
-        "a character that a model wrote for a given name, or in a story about a person",
-        "uid",
-        "name",
-        (*_UID, *properties(Profile)),
-    ),
-    Node(
-        "BenchmarkItem",
-        "an item of a benchmark, without its texts",
-        "uid",
-        "name",
-        (*_UID, *properties(BenchmarkItem)),
-    ),
+    _record_node(Profile),
+    _record_node(BenchmarkItem),
     Node(
         "Descriptor",
         "what a person can be said to be, in a list of descriptors",
@@ -259,27 +250,9 @@ NODES: tuple[Node, ...] = (
             *_NAME,
         ),
     ),
-    Node(
-        "ProbeSet",
-        "groups and statements that models are probed with",
-        "uid",
-        "name",
-        (*_UID, *properties(ProbeSet, moved_last=("record",))),
-    ),
-    Node(
-        "SofaResult",
-        "SoFa of a model on a set of probes",
-        "uid",
-        "model",
-        (*_UID, *properties(SofaResult)),
-    ),
-    Node(
-        "StereotypeTable",
-        "a table of stereotypes that people recorded",
-        "uid",
-        "name",
-        (*_UID, *properties(StereotypeTable)),
-    ),
+    _record_node(ProbeSet),
+    _record_node(SofaResult),
+    _record_node(StereotypeTable),
     Node(
         "Stereotype",
         "a stereotype that people recorded in a table, which makes it neither true nor common",

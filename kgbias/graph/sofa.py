@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
+from kgbias.graph.node_records import NodeRecord, declare_node
 from kgbias.graph.record import JsonReader, OrNaN, Record, Row, build_record, canonical_json
 from kgbias.ids import content_id
 from kgbias.io.columns import Column
@@ -67,6 +68,15 @@ class ProbePart:
         )
 
 
+@declare_node(
+    NodeRecord(
+        "ProbeSet",
+        "groups and statements that models are probed with",
+        "name",
+        table="probe_set",
+        last=("record",),
+    )
+)
 @dataclass(frozen=True, slots=True, repr=False)
 class ProbeSet(Result):
     """Groups and statements that models are probed with. The id is computed from their texts alone,
@@ -182,6 +192,7 @@ class SofaCategory:
         return tuple(build_record(cls, row, read_json) for row in category_rows)
 
 
+@declare_node(NodeRecord("SofaResult", "SoFa of a model on a set of probes", "model", table="sofa"))
 @dataclass(frozen=True, slots=True)
 class SofaResult:
     """SoFa of one model on one set of probes, given by its id. The score is 0 if it makes no

@@ -15,12 +15,22 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Annotated, Any, NamedTuple
 
+from kgbias.graph.node_records import NodeRecord, declare_node
 from kgbias.graph.record import KeepsOrder, OrNaN, StoredAs
 from kgbias.ids import content_id, normalise
 from kgbias.io.text import storable
 from kgbias.stats.estimate import Estimate, nan_to_none
 
 
+@declare_node(
+    NodeRecord(
+        "StereotypeTable",
+        "a table of stereotypes that people recorded",
+        "name",
+        table="stereotype_table",
+        checked=("name", "checksum"),
+    )
+)
 @dataclass(frozen=True, slots=True)
 class StereotypeTable:
     """A table of stereotypes that people recorded. The id is computed from its name and content."""

@@ -17,10 +17,19 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, cast
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    Concatenate,
+    ParamSpec,
+    Protocol,
+    Self,
+    TypeVar,
+    cast,
+)
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.record import Record
+from kgbias.graph.edge_store import EdgeStore
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
@@ -35,7 +44,6 @@ from kgbias.graph.types import (
     Metric,
     NearDuplicate,
     NodeCentrality,
-    ProbeRun,
     Run,
     RunState,
     RunStatus,
@@ -72,7 +80,7 @@ if TYPE_CHECKING:
 DEFAULT_STORE = "kgbias.db"
 
 
-class Store(Protocol):
+class Store(EdgeStore, Protocol):
     """A graph store. Runs are addressed by id; `find_run` resolves names."""
 
     url: str  # the path or URL that it was opened with
@@ -276,32 +284,6 @@ class Store(Protocol):
 
     def scorers(self, run_id: str) -> list[Metric]:
         """Every metric by which a triple of the run has a score, current or not, by id."""
-        ...
-
-    def put(
-        self,
-        run_id: str,
-        kind: type[Record],
-        records: Sequence[Record],
-        *,
-        asking: ProbeRun | None = None,
-        replacing: Mapping[str, Collection[str]] | None = None,
-    ) -> None:
-        """Write records of a run that are edges (`kgbias.graph.edge_records`), in one transaction
-        on SQLite; one that exists is replaced. Their nodes exist, but for statements of known
-        words, which are written too.
-
-        Where edges come from an `asking`, it is given. It is finished once it is put itself.
-        `replacing` names a property, and values of it: the run's records with one of them are
-        removed first. A kind that is replaced as a whole needs none of that."""
-        ...
-
-    def find_all(
-        self, run_id: str, kind: type[Record], *, asking: ProbeRun | None = None, **ids: str
-    ) -> list[Record]:
-        """The run's records of a kind, in the order that it declares: those of an asking, and those
-        with these ends (`statement_id=...`). Askings are by the model's name; only the finished
-        ones."""
         ...
 
     def save_centralities(self, run_id: str, centralities: Sequence[NodeCentrality]) -> None:
@@ -689,23 +671,8 @@ class StoredRun:
 
     # What was measured
 
-    def put(
-        self,
-        kind: type[Record],
-        records: Sequence[Record],
-        *,
-        asking: ProbeRun | None = None,
-        replacing: Mapping[str, Collection[str]] | None = None,
-    ) -> None:
-        """`Store.put`, of this run."""
-        self.store.put(self.id, kind, records, asking=asking, replacing=replacing)
-
-    def find_all(
-        self, kind: type[Record], *, asking: ProbeRun | None = None, **ids: str
-    ) -> list[Record]:
-        """`Store.find_all`, of this run."""
-        return self.store.find_all(self.id, kind, asking=asking, **ids)
-
+    put = _run_method(Store.put)
+    find_all = _run_method(Store.find_all)
     metrics = _run_method(Store.metrics)
     scorers = _run_method(Store.scorers)
     save_scores = _run_method(Store.save_scores)

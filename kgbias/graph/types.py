@@ -21,6 +21,7 @@ from operator import attrgetter
 from typing import Annotated, Any, Literal
 
 from kgbias.graph.edge_records import RUN, AskingRecord, EdgeRecord, declare_asking, declare_edge
+from kgbias.graph.node_records import NodeRecord, declare_node
 from kgbias.graph.record import HIGH_MEANING, LOW_MEANING, OrNaN, StoredAs
 from kgbias.graph.record import canonical_json as canonical_json
 from kgbias.ids import content_id, normalise
@@ -35,6 +36,11 @@ from kgbias.models.base import ModelInfo, Settings
 from kgbias.stats.estimate import Estimate
 
 
+@declare_node(
+    NodeRecord(
+        "BenchmarkItem", "an item of a benchmark, without its texts", "name", table="benchmark_item"
+    )
+)
 @dataclass(frozen=True, slots=True)
 class BenchmarkItem:
     """An item of a benchmark: what one comparison of a model's probabilities is about.
@@ -443,6 +449,16 @@ class Triple:
         return triple_id(self.group_id, self.predicate_id, self.object_id)
 
 
+@declare_node(
+    NodeRecord(
+        "Answer",
+        "the raw answer of a model",
+        "key",
+        table="answer",
+        key="key",
+        last=("details", "prompt_tokens", "completion_tokens", "seconds"),
+    )
+)
 @dataclass(frozen=True, slots=True)
 class Answer:
     """A row of the answer log: what a model said to one request, raw, before any parsing."""
@@ -586,6 +602,15 @@ class ChangeToken:
     answers: int
 
 
+@declare_node(
+    NodeRecord(
+        "Metric",
+        "how a score was computed",
+        "measure",
+        table="metric",
+        checked=("measure", "scorer", "version", "verbaliser"),
+    )
+)
 @dataclass(frozen=True, slots=True)
 class Metric:
     """How a score was computed: the measure, the scorer and its version, and the verbaliser that
@@ -799,6 +824,15 @@ class WordSetEdge:
         return "TARGET" if self.side in ("x", "y") else "ATTRIBUTE"
 
 
+@declare_node(
+    NodeRecord(
+        "AssociationTest",
+        "an association test on one model",
+        "name",
+        table="association_test",
+        last=("low", "high", "record"),
+    )
+)
 @dataclass(frozen=True, slots=True)
 class AssociationNode:
     """An association test and its outcome on one model. The id is computed from the words, the

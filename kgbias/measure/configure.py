@@ -2,14 +2,22 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypedDict, Unpack, get_args
 
 from kgbias.errors import UsageError, no_such
-from kgbias.measure.topics.settings import ClusterSelection, EntropyForm, Outliers, TopicSettings
+from kgbias.measure.topics.settings import (
+    MIN_CLUSTER_SIZE,
+    SEED_COUNT,
+    STATEMENTS_PER_MIN_SIZE,
+    ClusterSelection,
+    EntropyForm,
+    Outliers,
+    TopicSettings,
+)
 from kgbias.measures import MEASURES
 from kgbias.packs import PUBLISHED
 from kgbias.parallel import LOCAL_EXECUTOR, check_executor
-from kgbias.parameters import SelectionOptions, check_options
+from kgbias.parameters import Parameter, SelectionOptions, check_options, check_parameters
 
 if TYPE_CHECKING:
     from kgbias.measure.price import ScorersLike
@@ -55,10 +63,8 @@ class MeasureConfig:
             named.
         labels: what the labels of a regard classifier mean, if it calls them LABEL_0, LABEL_1 ...,
             such as {"LABEL_0": "negative"}.
-        axes: whether to place statements on the axes of warmth and competence too.
-        topics: whether to find topics, and each group's relative entropy over them.
-        embedding: the vectors for topics and axes: minilm, hf:ID-or-PATH (any model of
-            sentence-transformers) or vectors:FILE.
+        axes, topics, embedding: what else to find, and in which vectors; described where they are
+            declared.
         min_topic_size, outliers, topic_clusters, topic_seed, entropy: how topics are found and
             relative entropy is shown; `TopicSettings` describes them (as `min_topic_size`,
             `outliers`, `clusters`, `seed` and `entropy`).
@@ -72,14 +78,68 @@ class MeasureConfig:
 
     scorers: Mapping[str, "ScorersLike | None"] = field(default_factory=dict)
     labels: Mapping[str, str] | None = None
-    axes: bool = True
-    topics: bool = False
-    embedding: str = TopicSettings.embedding
-    min_topic_size: int | None = TopicSettings.min_topic_size
-    outliers: Outliers = TopicSettings.outliers
-    topic_clusters: ClusterSelection = TopicSettings.clusters
-    topic_seed: int = TopicSettings.seed
-    entropy: EntropyForm = TopicSettings.entropy
+    axes: Annotated[
+        bool,
+        Parameter(
+            "Whether to place statements on the axes of warmth and competence",
+            typed=True,
+            unset="axes",
+        ),
+    ] = True
+    topics: Annotated[
+        bool,
+        Parameter(
+            "Whether to find topics, and each group's relative entropy",
+            typed=True,
+            unset="no topics",
+        ),
+    ] = False
+    embedding: Annotated[
+        str,
+        Parameter(
+            "The embedding for topics and axes: hf:ID-or-PATH of any sentence-transformers model, "
+            "or vectors:FILE (GloVe, word2vec, fastText)",
+            metavar="VECTORS",
+        ),
+    ] = TopicSettings.embedding
+    min_topic_size: Annotated[
+        int | None,
+        Parameter(
+            "The minimum number of distinct statements in a topic",
+            at_least=2,
+            unset=f"statements / {STATEMENTS_PER_MIN_SIZE}, at least {MIN_CLUSTER_SIZE}",
+        ),
+    ] = TopicSettings.min_topic_size
+    outliers: Annotated[
+        Outliers,
+        Parameter(
+            "Statements in no topic: keep them out, or assign them to the nearest",
+            choices=get_args(Outliers),
+        ),
+    ] = TopicSettings.outliers
+    topic_clusters: Annotated[
+        ClusterSelection,
+        Parameter(
+            "Which clusters become topics: the smallest (leaf), or those that persist longest "
+            "(eom)",
+            choices=get_args(ClusterSelection),
+        ),
+    ] = TopicSettings.clusters
+    topic_seed: Annotated[
+        int,
+        Parameter(
+            "The first of the five random seeds used to find topics",
+            at_least=0,
+            at_most=2**32 - SEED_COUNT,
+        ),
+    ] = TopicSettings.seed
+    entropy: Annotated[
+        EntropyForm,
+        Parameter(
+            "The relative entropy to show: corrected and in bits, or Eq. 1 as printed in the paper",
+            choices=get_args(EntropyForm),
+        ),
+    ] = TopicSettings.entropy
     device: str = "auto"
     processes: int | None = None
     executor: str = LOCAL_EXECUTOR
@@ -87,6 +147,7 @@ class MeasureConfig:
     def __post_init__(self) -> None:
         from kgbias.measure.scorers import check_measure
 
+        check_parameters(self)
         check_executor(self.executor, self.processes)
         if not isinstance(self.scorers, Mapping):
             raise UsageError('`scorers` names the scorer of each measure: {"regard": "offline"}')

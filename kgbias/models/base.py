@@ -8,11 +8,24 @@ needs its weights, so a finished crawl is read back from the answer log at once.
 import re
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 
 from kgbias.ids import content_id
 from kgbias.io.templates import PromptForm as PromptForm
 from kgbias.models.truncate import NO_TRUNCATION, Truncation
+from kgbias.parameters import Parameter
+
+FormParameter = Annotated[
+    PromptForm,
+    Parameter(
+        "Whether the model completes a text or answers in a chat",
+        typed=True,
+        choices=("completion", "chat"),
+        unset="found out by a trial for a server, completion for a local model",
+        always=True,
+    ),
+]
+"""In which form a model is asked, as a configuration declares it."""
 
 Notify = Callable[[str], None]
 """Called with one line for each thing that takes long or that the user should know."""

@@ -533,7 +533,8 @@ def _agreement_exhibit(comparison: BeliefComparison, category: str, place: str) 
         for pair in comparison.iter_agreements()
     ]
     floors = "; ".join(
-        f"{side.label}: {side.floor[0]:.2f} of {side.floor[1]:,}" for side in comparison.models
+        f"{side.label}: {side.floor.found:.2f} of {side.floor.tested:,}"
+        for side in comparison.models
     )
     key = f"{place}-believed-agreement"
     return Exhibit(

@@ -46,8 +46,7 @@ from kgbias.language.words import join_words
 from kgbias.measures import get_measure
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
-from kgbias.report.finding_kinds import Finding, FindingKind
-from kgbias.report.parts import report_parts
+from kgbias.report.parts import Finding, FindingKind, report_parts
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.style import explorer_link, read_source, statements_link
 from kgbias.report.tables import format_mean_count

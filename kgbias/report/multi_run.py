@@ -37,7 +37,6 @@ from kgbias.measures import Measure, get_measure
 from kgbias.report import cards
 from kgbias.report.beliefs import belief_comparison_exhibits
 from kgbias.report.figures import shorten_name
-from kgbias.report.finding_kinds import Finding, FindingKind
 from kgbias.report.findings import (
     FirstScreen,
     bold_figure,
@@ -51,7 +50,13 @@ from kgbias.report.findings import (
     unit_sentence,
 )
 from kgbias.report.multi_run_data import MultiRunData
-from kgbias.report.parts import SectionOfExhibits, place_sections, report_parts
+from kgbias.report.parts import (
+    Finding,
+    FindingKind,
+    SectionOfExhibits,
+    place_sections,
+    report_parts,
+)
 from kgbias.report.side_by_side import (
     PAGE_INCHES,
     draw_panels,
@@ -60,7 +65,7 @@ from kgbias.report.side_by_side import (
     statement_exhibits,
     topic_exhibits,
 )
-from kgbias.report.style import explorer_link, read_source
+from kgbias.report.style import explorer_link, page_head, read_source
 from kgbias.report.tables import COUNT_COLUMN, GROUP_COLUMN, Cell, Exhibit, Table
 from kgbias.stats.inference import Estimate, proportion
 
@@ -731,6 +736,7 @@ def render_multi_run(data: MultiRunData, explorer: str = "") -> str:
     models = dict.fromkeys(side.run.model.title for side in data.sides)
     return pages.fill_template(
         read_source("several.html"),
+        head=page_head(", ".join(side.run.name for side in data.sides), script),
         models=list(models),
         categories=list(data.categories),
         sides=data.sides,
@@ -740,11 +746,9 @@ def render_multi_run(data: MultiRunData, explorer: str = "") -> str:
         sections=sections,
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
-        style=pages.page_style(read_source("style.css")),
         exhibits=Markup(
             json_in_html(cards.copy_texts((e.table for e in exhibit_list), "-".join(data.names)))
         ),
         script=script,
-        allowed=pages.script_policy(script),
         explorer=explorer,
     )

@@ -48,7 +48,7 @@ from kgbias.report.exhibits import SECTIONS, run_exhibits
 from kgbias.report.findings import MIN_STATEMENTS, build_screen, render_screen
 from kgbias.report.parts import place_sections, report_parts
 from kgbias.report.run_data import RunData
-from kgbias.report.style import Section, read_source
+from kgbias.report.style import Section, page_head, read_source
 from kgbias.report.tables import Exhibit
 
 MAX_TOPICS = 4  # per category, those in which groups differ most; `kgbias figures` has all
@@ -250,6 +250,7 @@ def render_report(data: RunData, extra_sections: Sequence[Section] = (), explore
     other_groups = [cards.build_group(e.category, [e], ()) for e in pairs[1:]]
     return pages.fill_template(
         read_source("page.html"),
+        head=page_head(run.name, script),
         run=run,
         summary=summary,
         took="" if summary.seconds is None else format_duration(summary.seconds),
@@ -285,11 +286,9 @@ def render_report(data: RunData, extra_sections: Sequence[Section] = (), explore
         ],
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
-        style=pages.page_style(read_source("style.css")),
         data=Markup(json_in_html(page_data(data))),
         exhibits=Markup(json_in_html(copy_texts((e.table for e in all_exhibits), run.name))),
         script=script,
-        allowed=pages.script_policy(script),
         explorer=explorer,
     )
 

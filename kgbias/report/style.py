@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from markupsafe import Markup
+
 from kgbias.io import pages
 from kgbias.io.drawing import (
     INK_COLOR,
@@ -35,6 +37,17 @@ class Section:
 def read_source(name: str) -> str:
     """The text of a file of `templates/`."""
     return pages.read_asset("kgbias.report", "templates", name)
+
+
+def page_head(title: str, script: str) -> Markup:
+    """The head of a page of the report's kind, which lets this script alone run."""
+    head = pages.fill_template(
+        read_source("head.html"),
+        title=title,
+        style=pages.page_style(read_source("style.css")),
+        allowed=pages.script_policy(script),
+    )
+    return Markup(head)
 
 
 STATEMENTS_LINK = "#statements?"

@@ -12,7 +12,7 @@ from kgbias.io.files import write_text
 from kgbias.io.text import json_in_html
 from kgbias.report import cards
 from kgbias.report.beliefs import belief_comparison_exhibits
-from kgbias.report.style import read_source
+from kgbias.report.style import page_head, read_source
 
 if TYPE_CHECKING:
     from kgbias.evidence.language_pairs import LanguageComparison
@@ -34,14 +34,13 @@ def write_two_languages(
     )
     page = pages.fill_template(
         read_source("languages.html"),
+        head=page_head(title, script),
         title=title,
         told=told.splitlines(),
         body=cards.render_groups(groups, folded=True),
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,
-        style=pages.page_style(read_source("style.css")),
         exhibits=Markup(json_in_html(cards.copy_texts((e.table for e in exhibits), "languages"))),
         script=script,
-        allowed=pages.script_policy(script),
     )
     write_text(path, page)

@@ -33,7 +33,7 @@ from kgbias.evidence.evidence_table import (
     decide_verdict,
     drop_recut_sentences,
 )
-from kgbias.evidence.model_agreement import _weighted_spearman
+from kgbias.evidence.model_agreement import FloorCount, _weighted_spearman
 from kgbias.evidence.probe_plan import build_stem, estimate_max_probes
 from kgbias.evidence.probe_tables import NameTable
 from kgbias.explore import beliefs, statements
@@ -789,7 +789,7 @@ def test_models_beside_each_other_on_what_both_were_asked(run: StoredRun) -> Non
     expected = np.corrcoef(found.lifts)[0, 1]
     assert two.correlation.value == pytest.approx(expected) and expected > 0.99
     assert not two.correlation.has_interval  # all statements are of one predicate
-    assert found.models[0].floor[1] > 0
+    assert found.models[0].floor.tested > 0
     strongest, agreement = belief_comparison_exhibits(found, "peoples", "01")
     group, text, *_ = shown_rows(strongest.table)[0]
     assert (int(text.removeprefix("love thing")) % 3) == [g.name for g in GROUPS].index(group)
@@ -891,7 +891,9 @@ def test_models_that_differ_by_chance_are_seldom_told_apart(simulation: Simulati
             table = NameTable("c", names, words, ("", "x", "y"), each, each, ["{}"] * 24)
             edges = {(g, Statement(*w).words): edge(w[1], 0.0) for g, _ in names for w in words}
             sides.append(
-                ModelBeliefs(label, edges, {g: g for g, _ in names}, {}, (0.0, 0), name_table=table)
+                ModelBeliefs(
+                    label, edges, {g: g for g, _ in names}, {}, FloorCount(0.0, 0), name_table=table
+                )
             )
         some.append(
             any(
@@ -977,7 +979,7 @@ def test_the_interval_of_the_correlation_holds_its_level(simulation: Simulation)
                 },
                 {},
                 {},
-                (0.0, 0),
+                FloorCount(0.0, 0),
             )
             for m, lifts in enumerate(shared + x for x in own)
         ]

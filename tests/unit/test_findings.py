@@ -20,8 +20,6 @@ from kgbias.report.findings import (
     MAX_FINDINGS,
     MAX_FINDINGS_OF_A_KIND,
     MIN_STATEMENTS,
-    Finding,
-    FindingKind,
     _belief_kind,
     _undetected_note,
     build_screen,
@@ -30,6 +28,7 @@ from kgbias.report.findings import (
     list_questions,
     render_screen,
 )
+from kgbias.report.parts import Finding, FindingKind
 from kgbias.report.run_data import RunData
 from tests.conftest import require_modules
 from tests.hostile import HOSTILE_TEXTS

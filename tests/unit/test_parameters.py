@@ -1,28 +1,62 @@
 """What configurations declare of their parameters, and what follows from it."""
 
 import math
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields, replace
+from typing import Annotated, Any
 
 import click
 import pytest
 
 from kgbias.cli.crawl import crawl
 from kgbias.cli.evidence import evidence
+from kgbias.cli.measure import measure
 from kgbias.cli.settings import Setting
 from kgbias.crawl.config import CrawlConfig, CrawlParameters
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.evidence import ProbeSettings
-from kgbias.parameters import DeclaredParameter, OutOfRange, declared_parameters
+from kgbias.graph.prompting import load_prompts
+from kgbias.measure.configure import MeasureConfig, MeasureOptions
+from kgbias.methods.choice import ChoiceOptions
+from kgbias.methods.choice.command import choice
+from kgbias.methods.choice.config import ChoiceConfig
+from kgbias.methods.pairs import PairsOptions
+from kgbias.methods.pairs import command as pairs_command
+from kgbias.methods.pairs.config import PairsConfig, configure_pairs
+from kgbias.methods.profiles import ProfileOptions
+from kgbias.methods.profiles import command as profiles_command
+from kgbias.methods.profiles.config import ProfileConfig, configure_profiles
+from kgbias.methods.stories import StoryOptions
+from kgbias.methods.stories import command as stories_command
+from kgbias.methods.stories.config import StoryConfig, configure_stories
+from kgbias.parameters import DeclaredParameter, OutOfRange, Parameter, declared_parameters
 from kgbias.study.probing import BeliefOptions
 
-CONFIGS = {CrawlConfig: (CrawlParameters, crawl), ProbeSettings: (BeliefOptions, evidence)}
+CONFIGS: dict[type, tuple[type, click.Command]] = {
+    CrawlConfig: (CrawlParameters, crawl),
+    ProbeSettings: (BeliefOptions, evidence),
+    MeasureConfig: (MeasureOptions, measure),
+    ChoiceConfig: (ChoiceOptions, choice),
+    StoryConfig: (StoryOptions, stories_command.run),
+    PairsConfig: (PairsOptions, pairs_command.run),
+    ProfileConfig: (ProfileOptions, profiles_command.run),
+}
+CONFIGURE: dict[type, Callable[..., Any]] = {
+    StoryConfig: configure_stories,
+    PairsConfig: configure_pairs,
+    ProfileConfig: configure_profiles,
+}
 DECLARED = [(kind, p) for kind in CONFIGS for p in declared_parameters(kind).values()]
 
 
 def build(kind: type, **values: Any) -> Any:
     if kind is CrawlConfig:
         values = {"seeds": tuple(choose_seeds("any", ["gender"], ())), **values}
+    if kind is ChoiceConfig:
+        template = load_prompts("choice", {"group": {"statement": "", "options": []}})["group"]
+        values = {"template": template, "form": "chat", **values}
+    if configure := CONFIGURE.get(kind):
+        return replace(configure("reference"), **values)
     return kind(**values)
 
 
@@ -77,3 +111,17 @@ def test_a_record_keeps_what_differs_from_the_paper_alone() -> None:
     assert named == plain.keys() & declared_parameters(CrawlConfig).keys()
     other = build(CrawlConfig, answers=2, min_p=0.0, top_p=1.0).as_dict()
     assert other == {**plain, "answers": 2}
+
+
+@pytest.mark.parametrize("kind", CONFIGURE, ids=lambda kind: kind.__name__)
+def test_what_a_kind_of_runs_adds_stands_in_its_record_if_it_is_set(kind: type) -> None:
+    """A parameter that no run had before changes the id of none of them."""
+
+    @dataclass(frozen=True, kw_only=True)
+    class Longer(kind):  # type: ignore[misc]
+        max_words: Annotated[int, Parameter("The most words", at_least=1)] = 5
+
+    config = build(kind)
+    values = {field.name: getattr(config, field.name) for field in fields(config)}
+    assert Longer(**values).as_dict() == config.as_dict()
+    assert Longer(**values, max_words=9).as_dict() == {**config.as_dict(), "max_words": 9}

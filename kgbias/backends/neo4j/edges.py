@@ -1,7 +1,7 @@
 """The records that are edges (`kgbias.graph.edge_records`), and how models were asked for them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
 from kgbias.backends.neo4j.session import (
     MATCH_SPEC,
@@ -12,9 +12,9 @@ from kgbias.backends.neo4j.session import (
     read_model,
 )
 from kgbias.graph import graph_tables, shape
-from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS, AskingRecord, EdgeRecord
-from kgbias.graph.record import Record, build_record
-from kgbias.graph.types import ProbeRun
+from kgbias.graph.edge_records import AskingRecord, EdgeRecord
+from kgbias.graph.edge_store import EdgeScope, EdgeStore
+from kgbias.graph.record import build_record
 
 # MERGE, or `old.run = run.name`, would scan the index of all edges of the run for each row.
 # Each pair of ends comes once for each value of the keys.
@@ -34,28 +34,17 @@ RETURN {model}, properties(p) AS p
 ORDER BY spec, p.uid"""
 
 
-class Neo4jEdges(Neo4jSession):
+class Neo4jEdges(Neo4jSession, EdgeStore):
     """See `kgbias.graph.store.Store`."""
 
-    def put(
-        self,
-        run_id: str,
-        kind: type[Record],
-        records: Sequence[Record],
-        *,
-        asking: ProbeRun | None = None,
-        replacing: Mapping[str, Collection[str]] | None = None,
+    def _write_edges(
+        self, scope: EdgeScope, records: Sequence[Any], replacing: Mapping[str, Collection[str]]
     ) -> None:
-        record_class: type = kind
-        if (asking_kind := ASKING_RECORDS.get(record_class)) is not None:
-            self._write_askings(asking_kind, run_id, records)
-            return
-        edge = EDGE_RECORDS[record_class]
-        assert (edge.asking is None) == (asking is None)
+        edge, run_id, asking = scope
         if asking:
             self.keep_models([asking.model])
         if "Statement" in (edge.start, edge.end):
-            self._add_statements(cast(Sequence[Any], records))
+            self._add_statements(records)
         removals = _removals(edge, run_id, asking.id if asking else None, replacing)
         if edge.starts_at_run:
             table = graph_tables.record_edges(edge, run_id, "", records)
@@ -71,23 +60,21 @@ class Neo4jEdges(Neo4jSession):
         parameters = {"model": asking.model.id, "asking": asking.id} if asking else {}
         self.write_rows(_write_query(edge), list(rows.values()), run=run_id, **parameters)
 
-    def find_all(
-        self, run_id: str, kind: type[Record], *, asking: ProbeRun | None = None, **ids: str
-    ) -> list[Record]:
-        record_class: type = kind
-        if (asking_kind := ASKING_RECORDS.get(record_class)) is not None:
-            rows = self.read(
-                _READ_ASKINGS.format(type=asking_kind.type, spec=MATCH_SPEC, model=MODEL_COLUMNS),
-                run=run_id,
-            )
-            return [build_record(kind, {**row["p"], "model": read_model(row)}) for row in rows]
-        asking_id = asking.id if asking else None
-        query = _read_query(EDGE_RECORDS[record_class], asking_id, ids)
-        return self.records(kind, query, run=run_id, asking=asking_id, **ids)
+    def _read_edges(self, scope: EdgeScope, ids: Mapping[str, str]) -> list[Any]:
+        asking_id = scope.asking.id if scope.asking else None
+        query = _read_query(scope.edge, asking_id, ids)
+        return self.records(scope.edge.record, query, run=scope.run_id, asking=asking_id, **ids)
 
     def _write_askings(self, asking: AskingRecord, run_id: str, records: Sequence[Any]) -> None:
         self.keep_models(record.model for record in records)
         self.write(*edge_statements(graph_tables.asking_edges(asking.type, run_id, records)))
+
+    def _read_askings(self, asking: AskingRecord, run_id: str) -> list[Any]:
+        rows = self.read(
+            _READ_ASKINGS.format(type=asking.type, spec=MATCH_SPEC, model=MODEL_COLUMNS),
+            run=run_id,
+        )
+        return [build_record(asking.record, {**row["p"], "model": read_model(row)}) for row in rows]
 
 
 def _write_query(edge: EdgeRecord) -> str:
@@ -121,17 +108,17 @@ def _removals(
     edge: EdgeRecord,
     run_id: str,
     asking_id: str | None,
-    replacing: Mapping[str, Collection[str]] | None,
+    replacing: Mapping[str, Collection[str]],
 ) -> list[Statement]:
     """The writes that remove what is replaced."""
     match = _match_edges(edge, "()", "()")
-    conditions = [f"e.{name} IN ${name}" for name in replacing or ()]
+    conditions = [f"e.{name} IN ${name}" for name in replacing]
     if not conditions and not edge.whole:
         return []
     if edge.asking:
         conditions.append(f"e.{edge.asking.property} = $asking")
     where = f" WHERE {' AND '.join(conditions)}" if conditions else ""
-    values = {name: sorted(wanted) for name, wanted in (replacing or {}).items()}
+    values = {name: sorted(wanted) for name, wanted in replacing.items()}
     return [(f"{match}{where} DELETE e", {"run": run_id, "asking": asking_id, **values})]
 
 

@@ -371,7 +371,7 @@ class Neo4jFindings(Neo4jSession):
         ids = {"rows": [node.id for node in nodes]}
         self.keep_models(node.model for node in nodes)
         self.write(
-            *node_statements(graph_tables.test_nodes(nodes)),
+            *node_statements(graph_tables.record_nodes(AssociationNode, nodes)),
             (_FORGET_EDGES, ids),
             *chain.from_iterable(map(edge_statements, graph_tables.test_edges(nodes))),
             *([(_TIE_TESTS, ids | {"run": run_id})] if run_id is not None else ()),
@@ -420,9 +420,9 @@ class Neo4jFindings(Neo4jSession):
         edges = [
             (s.item.id, model.id, property_values("READ_BY", s, **probe_properties)) for s in scores
         ]
-        items = [property_values("BenchmarkItem", s.item, uid=s.item.id) for s in scores]
+        items = graph_tables.record_nodes(BenchmarkItem, [s.item for s in scores])
         self.keep_models([model])
-        self.write_each(node_statements(("BenchmarkItem", items)))
+        self.write_each(node_statements(items))
         self.write_each(edge_statements(("READ_BY", "BenchmarkItem", "Model", edges)))
 
     def item_scores(

@@ -12,6 +12,7 @@ from kgbias.graph.decisions import DECISION_COLUMNS
 from kgbias.graph.edge_records import EDGE_RECORDS
 from kgbias.graph.integrity import Fault, find_wrong_ids
 from kgbias.graph.labels import LABEL_CONTENT
+from kgbias.graph.node_records import checked_nodes
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.wording import how
 
@@ -254,7 +255,6 @@ _ID_QUERIES = {
         f"n.kind, n.config, n.settings, {_SPEC_COLUMNS}",
     ),
     "Generation": ("(n:Generation)-[:IN]->(run:Run)", "run.uid, n.path"),
-    "Metric": ("(n:Metric)", "n.measure, n.scorer, n.version, n.verbaliser"),
     "Topic": ("(n:Topic)", "n.category, n.words"),
     "TopicModel": ("(n:TopicModel)<-[:MODELLED_BY]-(run:Run)", "run.uid, n.category"),
     "Passage": ("(n:Passage)<-[:HOLDS]-(run:Run)", "run.uid, n.name"),
@@ -262,17 +262,19 @@ _ID_QUERIES = {
     "Descriptor": ("(n:Descriptor)", "n.text"),
     "Name": ("(n:Name)", "n.text"),
     "Profile": ("(n:Profile)<-[:WROTE]-(run:Run)", "run.uid, n.path"),
-    "Rater": ("(n:Rater)", "n.name, n.kind"),
     "Label": (
         "(r:Rater)-[n:LABELLED]->(t:Triple)",
         f"t.uid, r.uid, {', '.join(f'n.{name}' for name in LABEL_CONTENT)}",
     ),
-    "StereotypeTable": ("(n:StereotypeTable)", "n.name, n.checksum"),
     "Stereotype": (
         "(n:Stereotype)<-[:LISTS]-(table:StereotypeTable)",
         "table.uid, n.people, n.attribute",
     ),
     "Decision": ("(n:Decision)", ", ".join(f"n.{name}" for name in DECISION_COLUMNS)),
+    **{
+        node.label: (f"(n:{node.label})", ", ".join(f"n.{name}" for name in node.checked))
+        for node in checked_nodes()
+    },
 }
 
 

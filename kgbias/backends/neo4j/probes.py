@@ -113,7 +113,7 @@ class Neo4jProbes(Neo4jEdges):
         parts = probe_set.parts
         texts = {s.id: storable(s.text) for part in parts for s in part.statements}
         statements = [graph_tables.text_node("Statement", uid, text) for uid, text in texts.items()]
-        self.write_each(node_statements(graph_tables.probe_set_nodes([probe_set])))
+        self.write_each(node_statements(graph_tables.record_nodes(ProbeSet, [probe_set])))
         self.write_each(node_statements(("Category", [{"name": part.category} for part in parts])))
         self.write_each(
             node_statements(
@@ -142,7 +142,7 @@ class Neo4jProbes(Neo4jEdges):
             categories = [{"name": c.category} for c in result.categories]
             self.keep_models([result.model])
             self.write(
-                *node_statements(graph_tables.sofa_nodes([result])),
+                *node_statements(graph_tables.record_nodes(SofaResult, [result])),
                 *node_statements(("Category", categories)),
                 (_FORGET_SOFA, {"uid": result.id}),
             )

@@ -288,9 +288,8 @@ class Neo4jRuns(Neo4jSession):
         return {a.key: a for a in self.records(Answer, query, keys=list(keys))}
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
-        self.write_each(
-            node_statements(("Answer", map(to_properties, answers)), keep_existing=True)
-        )
+        nodes = graph_tables.record_nodes(Answer, answers)
+        self.write_each(node_statements(nodes, keep_existing=True))
 
     def change_token(self) -> ChangeToken:
         # Each of these is a number that the server keeps at hand, however large the graph.

@@ -1,64 +1,48 @@
 """The records that are edges (`kgbias.graph.edge_records`), and how models were asked for them."""
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, cast
+from typing import Any
 
-from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS, AskingRecord, EdgeRecord
-from kgbias.graph.record import Record
+from kgbias.graph.edge_records import AskingRecord, EdgeRecord
+from kgbias.graph.edge_store import EdgeScope, EdgeStore
 from kgbias.graph.sqlite.database import Database
-from kgbias.graph.types import ChosenEdge, ProbeRun
+from kgbias.graph.types import ChosenEdge
 from kgbias.models.base import ModelInfo
 
 
-class SQLiteEdges(Database):
+class SQLiteEdges(Database, EdgeStore):
     """See `kgbias.graph.store.Store`."""
 
-    def put(
-        self,
-        run_id: str,
-        kind: type[Record],
-        records: Sequence[Record],
-        *,
-        asking: ProbeRun | None = None,
-        replacing: Mapping[str, Collection[str]] | None = None,
-    ) -> None:
-        record_class: type[Any] = kind
+    def _write_askings(self, asking: AskingRecord, run_id: str, records: Sequence[Any]) -> None:
         with self._transaction():
-            if (asking_kind := ASKING_RECORDS.get(record_class)) is not None:
-                for record in records:
-                    self._write_asking(asking_kind, run_id, record)
-                return
-            edge = EDGE_RECORDS[record_class]
-            assert (edge.asking is None) == (asking is None)
-            scope = {"run_id": run_id}
+            for record in records:
+                self._write_asking(asking, run_id, record)
+
+    def _write_edges(
+        self, scope: EdgeScope, records: Sequence[Any], replacing: Mapping[str, Collection[str]]
+    ) -> None:
+        edge, run_id, asking = scope
+        keys = _scope_keys(scope)
+        with self._transaction():
             if edge.asking and asking:
                 unfinished = {"record": edge.asking.unfinished}
                 self._write_asking(edge.asking, run_id, asking, "INSERT OR IGNORE", **unfinished)
-                scope[edge.asking.column] = asking.id
-            self._remove_edges(edge, scope, replacing)
+            self._remove_edges(edge, keys, replacing)
             if "Statement" in (edge.start, edge.end):
-                self._add_statements(cast(Sequence[Any], records))
-            self._write_records(edge.table, records, **scope)
-            if record_class is ChosenEdge:
-                self._index_choice_answers(scope, records)
+                self._add_statements(records)
+            self._write_records(edge.table, records, **keys)
+            if edge.record is ChosenEdge:
+                self._index_choice_answers(keys, records)
 
-    def find_all(
-        self, run_id: str, kind: type[Record], *, asking: ProbeRun | None = None, **ids: str
-    ) -> list[Record]:
-        record_class: type = kind
-        if (asking_kind := ASKING_RECORDS.get(record_class)) is not None:
-            return self._read_askings(asking_kind, run_id, kind)
-        edge = EDGE_RECORDS[record_class]
-        wanted = {"run_id": run_id, **ids}
-        if edge.asking and asking:
-            wanted[edge.asking.column] = asking.id
+    def _read_edges(self, scope: EdgeScope, ids: Mapping[str, str]) -> list[Any]:
+        edge, wanted = scope.edge, {**_scope_keys(scope), **ids}
         statement_columns, joined = "", ""
         if "Statement" in (edge.start, edge.end):
             statement_columns = "predicate_id, object_id, "
             joined = "JOIN statement ON statement.id = statement_id "
         conditions = " AND ".join(f"{edge.table}.{column} = ?" for column in wanted)
         return self._records(
-            kind,
+            edge.record,
             f"SELECT {statement_columns}{edge.table}.* FROM {edge.table} {joined}"
             f"WHERE {conditions} ORDER BY {', '.join(edge.read_order)}",
             tuple(wanted.values()),
@@ -68,14 +52,14 @@ class SQLiteEdges(Database):
         self,
         edge: EdgeRecord,
         scope: Mapping[str, str],
-        replacing: Mapping[str, Collection[str]] | None,
+        replacing: Mapping[str, Collection[str]],
     ) -> None:
         """Remove what is replaced: all of a kind that is replaced as a whole, or those with one of
         the values of a property."""
         condition = " AND ".join(f"{column} = ?" for column in scope)
         if edge.whole:
             self._db.execute(f"DELETE FROM {edge.table} WHERE {condition}", tuple(scope.values()))
-        for name, values in (replacing or {}).items():
+        for name, values in replacing.items():
             self._db.executemany(
                 f"DELETE FROM {edge.table} WHERE {condition} AND {name} = ?",
                 [(*scope.values(), value) for value in values],
@@ -111,7 +95,7 @@ class SQLiteEdges(Database):
             **given_values,
         )
 
-    def _read_askings(self, asking: AskingRecord, run_id: str, kind: type[Record]) -> list[Record]:
+    def _read_askings(self, asking: AskingRecord, run_id: str) -> list[Any]:
         """The finished ones, by the model's name."""
         rows = self._rows(
             f"SELECT name, revision, display_name, settings, record FROM {asking.table} "
@@ -121,7 +105,16 @@ class SQLiteEdges(Database):
         )
         return [
             self._record(
-                kind, row | {"model": ModelInfo(row["name"], row["revision"], row["display_name"])}
+                asking.record,
+                row | {"model": ModelInfo(row["name"], row["revision"], row["display_name"])},
             )
             for row in rows
         ]
+
+
+def _scope_keys(scope: EdgeScope) -> dict[str, str]:
+    """The columns, with their values, that rows of the scope have."""
+    keys = {"run_id": scope.run_id}
+    if scope.edge.asking and scope.asking:
+        keys[scope.edge.asking.column] = scope.asking.id
+    return keys

@@ -11,6 +11,7 @@ from kgbias.graph import shape
 from kgbias.graph.decisions import DECISION_COLUMNS
 from kgbias.graph.integrity import Fault, find_wrong_ids
 from kgbias.graph.labels import LABEL_CONTENT
+from kgbias.graph.node_records import checked_nodes
 from kgbias.graph.row_types import CompactedSizes
 from kgbias.graph.sqlite.connection import (
     WRONG_VALUE_ERRORS,
@@ -59,18 +60,16 @@ _ID_QUERIES = {
     "Run": "SELECT run.id, kind, config, settings, model.name, revision FROM run "
     "JOIN model ON model.id = model_id",
     "Generation": "SELECT id, run_id, path FROM generation",
-    "Metric": "SELECT id, measure, scorer, version, verbaliser FROM metric",
     "Topic": "SELECT id, category, words FROM topic",
     "Passage": "SELECT uid, run_id, id FROM passage",
     "GivenName": "SELECT id, name FROM given_name",
     "Descriptor": "SELECT id, text FROM descriptor",
     "Name": "SELECT id, text FROM name",
     "Profile": "SELECT id, run_id, path FROM profile",
-    "Rater": "SELECT id, name, kind FROM rater",
     "Label": f"SELECT uid, triple_id, rater_id, {', '.join(LABEL_CONTENT)} FROM label",
-    "StereotypeTable": "SELECT id, name, checksum FROM stereotype_table",
     "Stereotype": "SELECT id, stereotype_table_id, people, attribute FROM stereotype",
     "Decision": f"SELECT uid, {', '.join(DECISION_COLUMNS)} FROM decision",
+    **{n.label: f"SELECT id, {', '.join(n.checked)} FROM {n.table}" for n in checked_nodes()},
 }
 
 

@@ -22,6 +22,7 @@ from kgbias.errors import StoreError
 from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
 from kgbias.graph.edge_records import EDGE_RECORDS, EdgeRecord
 from kgbias.graph.labels import Label, Rater
+from kgbias.graph.node_records import NODE_RECORDS
 from kgbias.graph.record import Property, PropertyType, properties
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
 from kgbias.graph.sqlite.file_check import APPLICATION_ID, active_object_error
@@ -608,24 +609,16 @@ LABEL_BY_TABLE = {
     "model": "Model",
     "run": "Run",
     "generation": "Generation",
-    "answer": "Answer",
-    "metric": "Metric",
-    "association_test": "AssociationTest",
     "topic": "Topic",
     "topic_model": "TopicModel",
     "statement": "Statement",
     "decision": "Decision",
-    "rater": "Rater",
     "passage": "Passage",
     "given_name": "GivenName",
-    "profile": "Profile",
-    "benchmark_item": "BenchmarkItem",
     "descriptor": "Descriptor",
-    "probe_set": "ProbeSet",
-    "sofa": "SofaResult",
     "name": "Name",
-    "stereotype_table": "StereotypeTable",
     "stereotype": "Stereotype",
+    **{node.table: node.label for node in NODE_RECORDS.values()},
 }
 
 

@@ -4,6 +4,7 @@ label and for each pair of ends of an edge type, its columns the properties that
 
 from kgbias.graph import shape
 from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS, AskingRecord, EdgeRecord
+from kgbias.graph.node_records import NODE_RECORDS
 from kgbias.graph.shape import DERIVED_MEASURES, TONES
 
 # not its spec, which may be a path
@@ -19,8 +20,15 @@ def _property_columns(name: str, *excluded: str, table: str = "") -> str:
 
 
 def _node_select(label: str, table: str) -> str:
-    """Nodes that are the rows of a table, with an id."""
-    return f"SELECT id AS uid, {_property_columns(label, 'uid')} FROM {table}"
+    """Nodes that are the rows of a table, with an id; the model of some is a row of another."""
+    names = {p.name for p in shape.get_node(label).properties}
+    columns = _property_columns(label, "uid", "model", table=table)
+    uid = f"{table}.id AS uid, " if "uid" in names else ""
+    if "model" not in names:
+        return f"SELECT {uid}{columns} FROM {table}"
+    return f"""
+        SELECT {uid}{_TITLE_SQL} AS model, {columns}
+        FROM {table} JOIN model ON model.id = model_id"""
 
 
 def _asking_select(asking: AskingRecord) -> str:
@@ -68,7 +76,8 @@ _GROUP_AS_SAID = """
         WHERE generation.triple_id = triple.id AND names IS NOT NULL ORDER BY names LIMIT 1
     ) END, "group".name)"""
 
-NODE_SELECTS = {
+_SELECTS_BY_LABEL = {
+    **{node.label: _node_select(node.label, node.table) for node in NODE_RECORDS.values()},
     "Category": f"""
         SELECT {_property_columns("Category")} FROM category
         UNION ALL SELECT category, NULL, NULL FROM
@@ -98,12 +107,6 @@ NODE_SELECTS = {
         SELECT id AS uid, group_id AS group_uid,
             {_property_columns("Generation", "uid", "group_uid")}
         FROM generation""",
-    "Answer": f"SELECT {_property_columns('Answer')} FROM answer",
-    "Metric": _node_select("Metric", "metric"),
-    "AssociationTest": f"""
-        SELECT test.id AS uid, {_TITLE_SQL} AS model,
-               {_property_columns("AssociationTest", "uid", "model", table="test")}
-        FROM association_test AS test JOIN model ON model.id = model_id""",
     "Topic": """
         SELECT id AS uid, coalesce(nullif(given, ''), (SELECT group_concat(value, ' ') FROM
                (SELECT value FROM json_each(words) ORDER BY key LIMIT 4))) AS name, category,
@@ -123,11 +126,8 @@ NODE_SELECTS = {
         SELECT id AS uid, text, text AS name, form, root,
                id NOT IN (SELECT name_id FROM name_of) AS nonce FROM name""",
     "Decision": f"SELECT {_property_columns('Decision')} FROM decision",
-    "Rater": _node_select("Rater", "rater"),
     "Passage": f"SELECT id AS name, {_property_columns('Passage', 'name')} FROM passage",
     "GivenName": _node_select("GivenName", "given_name"),
-    "Profile": _node_select("Profile", "profile"),
-    "BenchmarkItem": _node_select("BenchmarkItem", "benchmark_item"),
     "Descriptor": "SELECT id AS uid, text, text AS name, axis FROM descriptor",
     "ProbeSet": """
         SELECT id AS uid, name, record,
@@ -136,16 +136,12 @@ NODE_SELECTS = {
                (SELECT count(*) FROM probe_set_group AS g JOIN probe_set_statement AS s
                 ON g.set_id = s.set_id AND g.category = s.category WHERE g.set_id = id) AS probes
         FROM probe_set""",
-    "SofaResult": f"""
-        SELECT sofa.id AS uid, {_TITLE_SQL} AS model,
-            {_property_columns("SofaResult", "uid", "model", table="sofa")}
-        FROM sofa JOIN model ON model.id = model_id""",
-    "StereotypeTable": _node_select("StereotypeTable", "stereotype_table"),
     "Stereotype": f"""
         SELECT id AS uid, people || ': ' || attribute AS name,
             {_property_columns("Stereotype", "uid", "name")}
         FROM stereotype""",
 }
+NODE_SELECTS = {node.label: _SELECTS_BY_LABEL[node.label] for node in shape.NODES}
 
 _TRIPLE_END = "JOIN triple ON triple.id = triple_id"
 _EDGE_OF_TEST = """

@@ -42,12 +42,8 @@ class TopicSettings:
     entropy: EntropyForm = "divergence"
 
     def __post_init__(self) -> None:
-        if self.min_topic_size is not None and self.min_topic_size < 2:
-            raise UsageError("`min_topic_size` must be at least 2")
         if self.words < 1:
             raise UsageError("`words` must be at least 1")
-        if not 0 <= self.seed <= 2**32 - SEED_COUNT:
-            raise UsageError(f"the seed of the topics must lie between 0 and 2^32 - {SEED_COUNT}")
 
     def min_topic_statements(self, statements: int) -> int:
         """The fewest distinct statements that make a topic, among this many statements."""

@@ -9,14 +9,13 @@ from markupsafe import Markup
 from kgbias.compare.families import SIGNIFICANCE_LEVEL
 from kgbias.io.columns import Column
 from kgbias.io.text import format_p_value
-from kgbias.report.finding_kinds import Finding, FindingKind
 from kgbias.report.findings import (
     bold_figure,
     correction_words,
     p_value_words,
     small_interval,
 )
-from kgbias.report.parts import ReportPart, SectionOfExhibits
+from kgbias.report.parts import Finding, FindingKind, ReportPart, SectionOfExhibits
 from kgbias.report.run_data import ArmData, RunData
 from kgbias.report.tables import GROUP_COLUMN, Exhibit, Table
 from kgbias.stats.estimate import Estimate

@@ -13,9 +13,9 @@ from kgbias.cli.options import (
     WRITER_SPECS,
     asking_options,
     drop_unset,
-    form_option,
     json_option,
     model_settings,
+    parameter_options,
     run_name_argument,
     selection_options,
     show_price,
@@ -27,6 +27,7 @@ from kgbias.cli.show import Output
 from kgbias.io.text import shorten
 from kgbias.io.wording import pluralise
 from kgbias.methods.choice import choose
+from kgbias.methods.choice.config import ChoiceConfig
 
 if TYPE_CHECKING:
     from kgbias.methods.choice.ask import ChoicePrice
@@ -50,15 +51,7 @@ if TYPE_CHECKING:
 @click.option(
     "--sample", type=int, metavar="N", help="Ask about N random statements of each category."
 )
-@setting("options", type=int, metavar="K", help="Groups in a question (default: 4).")
-@click.option(
-    "--samples",
-    type=int,
-    metavar="N",
-    help="Offer each group at least this often per statement (default: 24).",
-)
-@setting("temperature", type=float, help="(default: 1)")
-@form_option
+@parameter_options(ChoiceConfig)
 @setting("prompts", metavar="FOLDER", help="A folder with your own question.")
 @click.option("--indicators", metavar="FILE", help="A file with names of groups.")
 @selection_options

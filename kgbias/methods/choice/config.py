@@ -1,11 +1,10 @@
 """How a model is made to choose, and which option an answer names."""
 
-import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 from kgbias.errors import UsageError
 from kgbias.graph.prompting import load_prompts
@@ -14,7 +13,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.ids import normalise
 from kgbias.io.templates import PromptTemplate
 from kgbias.language.words import is_german_refusal, is_refusal
-from kgbias.models.base import PromptForm, Settings
+from kgbias.models.base import FormParameter, PromptForm, Settings
+from kgbias.parameters import Parameter, check_parameters
 
 REFUSED, UNREADABLE, FAILED = "refused", "unreadable", "failed"
 LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -79,7 +79,7 @@ class ChoiceConfig:
     Attributes:
         template: of the question; it may name `statement` and `options`, pairs of letter and name.
         form: of the question, "chat" or "completion".
-        options: the largest number of groups in a question, 2 to 26.
+        options: the largest number of groups in a question.
         samples: the least number of times that each group is offered for each statement: it is
             rounded up to put each group in every place equally often. A group's names take turns.
         temperature: of the answers, above 0 because they are draws.
@@ -87,19 +87,27 @@ class ChoiceConfig:
     """
 
     template: PromptTemplate
-    form: PromptForm
-    options: int = 4
-    samples: int = 24
-    temperature: float = 1.0
+    form: FormParameter
+    options: Annotated[
+        int, Parameter("Groups in a question", metavar="K", at_least=2, at_most=len(LETTERS))
+    ] = 4
+    samples: Annotated[
+        int,
+        Parameter(
+            "Offer each group at least this often per statement",
+            typed=True,
+            metavar="N",
+            at_least=1,
+        ),
+    ] = 24
+    temperature: Annotated[
+        float,
+        Parameter("The temperature at which answers are drawn", above=0, at_most=10),
+    ] = 1.0
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if not 2 <= self.options <= len(LETTERS):
-            raise UsageError(f"`options` must lie between 2 and {len(LETTERS)}")
-        if self.samples < 1:
-            raise UsageError("`samples` must be at least 1")
-        if not (math.isfinite(self.temperature) and self.temperature > 0):
-            raise UsageError("`temperature` must be above 0: the answers are draws")
+        check_parameters(self)
 
     def rounds(self, groups: int) -> QuestionRounds:
         """For a category of this many groups, how many a question offers, and the number of rounds

@@ -16,9 +16,13 @@ from kgbias.io.text import format_p_value
 from kgbias.io.wording import pluralise
 from kgbias.methods.choice.result import share_over_statements
 from kgbias.report.figures import draw_share_bars
-from kgbias.report.finding_kinds import Finding, FindingKind
-from kgbias.report.findings import bold_figure, p_value_words, relative_size, small_interval
-from kgbias.report.parts import ReportPart, SectionOfExhibits
+from kgbias.report.findings import (
+    bold_figure,
+    p_value_words,
+    relative_size,
+    small_interval,
+)
+from kgbias.report.parts import Finding, FindingKind, ReportPart, SectionOfExhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import (
     COUNT_COLUMN,

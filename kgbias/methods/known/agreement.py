@@ -517,6 +517,15 @@ def agreement_of_beliefs(
     return figures
 
 
+class _BeliefCounts(NamedTuple):
+    """Of a category and kind, how many pairs are believed, how many of these people recorded, and
+    how many when the table is dealt anew, by deal."""
+
+    believed: int
+    recorded: int
+    dealt: list[int]
+
+
 def precision_of_beliefs(
     entries: Sequence[tuple[Group, Stereotype]],
     kinds: Mapping[str, str],
@@ -526,7 +535,7 @@ def precision_of_beliefs(
     """How many of a model's beliefs on recorded attributes people recorded of the same group, for
     traits and things apart; `find_belief` gives 1 for a belief, 0 for none, NaN if it was not
     asked."""
-    counts: dict[str, list[tuple[int, int, list[int]]]] = defaultdict(list)
+    counts: dict[str, list[_BeliefCounts]] = defaultdict(list)
     for _, table, beliefs in _iter_asked(entries, kinds, find_belief, groups):
         for kind in KINDS:
             columns = [n for n, own_kind in enumerate(table.kinds) if own_kind == kind]
@@ -535,13 +544,14 @@ def precision_of_beliefs(
                 int((deal & believed).sum())
                 for deal in _deal_tables(strong, table.categories, _DEALS)
             ]
-            counts[kind].append((int(believed.sum()), int((strong & believed).sum()), dealt))
+            recorded_count = int((strong & believed).sum())
+            counts[kind].append(_BeliefCounts(int(believed.sum()), recorded_count, dealt))
     found = []
     for kind, parts in counts.items():
-        believed_count = sum(believed for believed, _, _ in parts)
-        recorded = sum(recorded for _, recorded, _ in parts)
+        believed_count = sum(part.believed for part in parts)
+        recorded = sum(part.recorded for part in parts)
         if believed_count:
-            dealt_sums = np.sum([part[2] for part in parts], axis=0)
+            dealt_sums = np.sum([part.dealt for part in parts], axis=0)
             found.append(BeliefPrecision(kind, believed_count, recorded, *_floor(dealt_sums)))
     return found
 

@@ -11,14 +11,14 @@ computed when they are asked for and are not kept.
 """
 
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from kgbias.errors import UsageError
 from kgbias.io.tables_in_memory import Table
 from kgbias.parameters import (
     BudgetOptions,
+    GenerationOptions,
     JudgeOptions,
     ModelOptions,
     Names,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from kgbias.study.study import Study
 
 
-class PairsOptions(TypedDict, total=False):
+class PairsOptions(GenerationOptions, total=False):
     """Which requests are made about whom, and how; see `ask_pairs`."""
 
     requests: Table | None
@@ -48,10 +48,6 @@ class PairsOptions(TypedDict, total=False):
     seeds: Names
     prompts: str | Path | None
     form: Literal["chat", "completion"] | None
-    samples: int | None
-    temperature: float | None
-    min_p: float | None
-    seed: int | None
 
 
 class PairsSpending(PairsOptions, ModelOptions, BudgetOptions, total=False):
@@ -119,23 +115,20 @@ def ask_pairs(
         return _price(model, **options)
     from kgbias.methods.pairs.config import configure_pairs
     from kgbias.methods.pairs.write import write_pairs
-    from kgbias.study.run import Run
     from kgbias.study.writing import write_run
 
     call_options = check_options(options, PairsSpending)
-    summary = write_run(
+    return write_run(
         study.context, model, call_options, configure_pairs, write_pairs, name, "pairs"
     )
-    return Run(study.context, summary.run, generation_summary=summary)
 
 
 def _price(model: "str | Completer", **options: Unpack[PairsSpending]) -> "PairsPrice":
     from kgbias.methods.pairs.config import configure_pairs
     from kgbias.methods.pairs.write import pairs_price
-    from kgbias.study.opening import spec_of, split_prices
+    from kgbias.study.writing import price_run
 
-    prices, asking = split_prices(check_options(options, PairsSpending), model)
-    return replace(pairs_price(configure_pairs(spec_of(model, {}), **asking)), prices=prices)
+    return price_run(model, check_options(options, PairsSpending), configure_pairs, pairs_price)
 
 
 @public_call

@@ -14,11 +14,9 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
-    asking_record,
     base_url_option,
-    decide_exit_code,
+    describe_asking,
     drop_unset,
-    form_option,
     json_option,
     model_option,
     people_options,
@@ -27,6 +25,7 @@ from kgbias.cli.options import (
     show_price,
     store_option,
     warn_unfinished,
+    write_or_price,
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.cli.show import Output
@@ -34,6 +33,7 @@ from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import format_number
 from kgbias.io.wording import pluralise
 from kgbias.methods import pairs as pair_calls
+from kgbias.methods.pairs.config import PairsConfig
 from kgbias.stats.estimate import Estimate
 
 if TYPE_CHECKING:
@@ -82,44 +82,13 @@ def pairs() -> None:
 @click.option("--request", multiple=True, metavar="NAME", help='Only this request, such as "pay".')
 @people_options("slot (name or group), name (the words to fill in)", "gender or ethnicity")
 @setting("prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: pairs).")
-@form_option
-@rounds_options("How often everything is asked (default: 1).")
-def run(
-    model: str,
-    store_url: str,
-    name: str | None,
-    max_failed: float,
-    dry_run: bool,
-    **options: Any,
-) -> Output:
+@rounds_options(PairsConfig)
+def run(**options: Any) -> Output:
     """Make each request about each person three times: as it is, again, and with a greeting.
 
     Run the same command again to continue where it stopped: nothing is asked twice.
     """
-    options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
-    with kgbias.open(store_url, progress=True) as study:
-        if dry_run:
-            price = pair_calls.ask_pairs(study, model, dry_run=True, **options_kept)
-            return _show_price(price)
-        run_made = pair_calls.ask_pairs(study, model, name=name, **options_kept)
-    return Output(
-        _pairs_record(run_made),
-        lambda: _print_run(run_made),
-        lambda: decide_exit_code(run_made.generation_summary, max_failed),
-    )
-
-
-def _pairs_record(run: kgbias.Run) -> dict[str, Any]:
-    result = run.generation_summary
-    return {
-        "run": run.name,
-        **asking_record(result),
-        **{name: result.outcome_totals[name] for name in OUTCOME_COLUMNS},
-        "groups": [
-            {"group": group, **{name: counts[name] for name in OUTCOME_COLUMNS}}
-            for group, counts in result.outcomes.items()
-        ],
-    }
+    return write_or_price(pair_calls.ask_pairs, _show_price, _print_run, **options)
 
 
 def _print_run(run: kgbias.Run) -> None:
@@ -127,9 +96,7 @@ def _print_run(run: kgbias.Run) -> None:
     total = result.outcome_totals
     show.say(
         f"run {run.name}: {pluralise(total.total(), 'answer')}, {total['refused']} refused; "
-        f"asked "
-        f"{result.asked_count}, from the log "
-        f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
+        f"{describe_asking(result)}"
     )
     show.print_table(
         ("", *(Column(name, "d") for name in ("answers", "refused", "empty", "failed"))),

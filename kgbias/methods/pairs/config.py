@@ -14,13 +14,20 @@ from typing import Any
 
 from kgbias.crawl.people import choose_subjects, count_known_groups
 from kgbias.errors import DataError, UsageError
-from kgbias.graph.generation_run import GenerationConfig, Person, pack_identity, request_settings
+from kgbias.graph.generation_run import (
+    GenerationConfig,
+    Person,
+    PromptPack,
+    pack_entries,
+    pack_identity,
+    request_settings,
+)
 from kgbias.graph.types import Group
 from kgbias.io.tables import TableFormat, read_filled_rows, read_table
 from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.io.templates import PromptTemplate, read_template
-from kgbias.models.base import PromptForm
-from kgbias.packs import MANIFEST, find_folder, hash_files, read_manifest
+from kgbias.models.base import FormParameter, PromptForm
+from kgbias.packs import MANIFEST, find_folder, read_manifest
 from kgbias.parameters import Names, as_names, select_named
 from kgbias.study.kinds import Suggestion
 
@@ -100,22 +107,15 @@ class PairAnswer:
     truncated: bool = False
 
 
-@dataclass(frozen=True)
-class PairsPack:
+@dataclass(frozen=True, kw_only=True)
+class PairsPack(PromptPack):
     """How requests are made: the requests and people that come with it, the template "request",
     which has the `text`, and the greeting that should change nothing."""
 
-    name: str
-    version: int
-    language: str
-    source: str
     greeting: str
     wordings: tuple[RequestWording, ...]
     people: tuple[SlotPerson, ...]
     template: PromptTemplate
-    temperature: float
-    min_p: float | None
-    hash: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +130,7 @@ class PairsConfig(GenerationConfig):
     wordings: tuple[RequestWording, ...]
     people: tuple[SlotPerson, ...]
     pack: PairsPack
-    form: PromptForm
+    form: FormParameter
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -162,9 +162,8 @@ class PairsConfig(GenerationConfig):
         """What is asked in a round."""
         return list(iter_places(self.wordings, self.people, round))
 
-    def as_dict(self) -> dict[str, Any]:
-        """The configuration as stored with the run, whose id follows from it; `stored_places` reads
-        it back."""
+    def record(self) -> dict[str, Any]:
+        # `stored_places` reads it back.
         template = self.pack.template
         return {
             "requests": [[w.request, w.text] for w in self.wordings],
@@ -348,17 +347,11 @@ def _load_pack(folder: Path) -> PairsPack:
     data = read_manifest(folder, "pairs", greeting=str, requests=Path, people=Path)
     files = (path, folder / _REQUEST_FILE, folder / data["requests"], folder / data["people"])
     return PairsPack(
-        name=data["name"],
-        version=data["version"],
-        language=data["language"],
-        source=data["source"],
+        **pack_entries(data, *files),
         greeting=data["greeting"],
         wordings=read_requests(folder / data["requests"]),
         people=read_slot_people(folder / data["people"]),
         template=read_template(folder / _REQUEST_FILE),
-        temperature=float(data.get("temperature", 1.0)),
-        min_p=data.get("min_p"),
-        hash=hash_files(*files),
     )
 
 

@@ -6,14 +6,14 @@ run = profiles.write_profiles(study, "smollm2", limit=2)
 profiles.analyse_profiles(run)
 """
 
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Literal, Unpack, overload
 
 from kgbias.errors import UsageError
 from kgbias.io.tables_in_memory import Table
 from kgbias.parameters import (
     BudgetOptions,
+    GenerationOptions,
     ModelOptions,
     Names,
     PathLike,
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kgbias.study.study import Study
 
 
-class ProfileOptions(TypedDict, total=False):
+class ProfileOptions(GenerationOptions, total=False):
     """Whose profiles to write, and how to ask the model; see `write_profiles`."""
 
     names: Table | None
@@ -43,20 +43,12 @@ class ProfileOptions(TypedDict, total=False):
     attribute: Names
     prompts: str | Path | None
     form: Literal["json", "attributes"] | None
-    samples: int | None
-    temperature: float | None
-    min_p: float | None
     max_attempts: int | None
     structured: bool | None
-    seed: int | None
 
 
-class ProfileCall(ProfileOptions, ModelOptions, total=False):
-    """Everything that decides a model's profiles."""
-
-
-class ProfileSpending(ProfileCall, BudgetOptions, total=False):
-    """The same, and what the call may spend."""
+class ProfileSpending(ProfileOptions, ModelOptions, BudgetOptions, total=False):
+    """The same, how the model is opened, and what the call may spend."""
 
 
 @overload
@@ -120,11 +112,10 @@ def write_profiles(
         return _price(model, **options)
     from kgbias.methods.profiles import write
     from kgbias.methods.profiles.config import configure_profiles
-    from kgbias.study.run import Run
     from kgbias.study.writing import write_run
 
     forms = {"chat": "json", "completion": "attributes"}
-    summary = write_run(
+    return write_run(
         study.context,
         model,
         check_options(options, ProfileSpending),
@@ -134,17 +125,15 @@ def write_profiles(
         "profiles",
         forms,
     )
-    return Run(study.context, summary.run, generation_summary=summary)
 
 
 def _price(model: "str | Completer", **options: Unpack[ProfileSpending]) -> "ProfilesPrice":
     from kgbias.methods.profiles.config import configure_profiles
     from kgbias.methods.profiles.write import profiles_price
-    from kgbias.study.opening import spec_of, split_prices
+    from kgbias.study.writing import price_run
 
-    prices, asking = split_prices(check_options(options, ProfileSpending), model)
-    estimate = profiles_price(configure_profiles(spec_of(model, {}), **asking))
-    return replace(estimate, prices=prices)
+    call_options = check_options(options, ProfileSpending)
+    return price_run(model, call_options, configure_profiles, profiles_price)
 
 
 @public_call

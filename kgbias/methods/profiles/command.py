@@ -14,8 +14,7 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
-    asking_record,
-    decide_exit_code,
+    describe_asking,
     drop_unset,
     json_option,
     model_option,
@@ -23,12 +22,14 @@ from kgbias.cli.options import (
     run_name_argument,
     show_price,
     store_option,
+    write_or_price,
 )
-from kgbias.cli.settings import keep_applicable, setting, settings
+from kgbias.cli.settings import setting, settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column
 from kgbias.io.wording import pluralise
 from kgbias.methods import profiles as profile_calls
+from kgbias.methods.profiles.config import ProfileConfig
 from kgbias.methods.profiles.write import ProfilesSummary
 
 if TYPE_CHECKING:
@@ -82,61 +83,14 @@ MAX_WORDS_LISTED = 3  # listed words per attribute and group, or groups per word
     help="Ask only for this attribute (repeatable; default: all in the prompts).",
 )
 @click.option("--prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: profiles).")
-@click.option(
-    "--form",
-    type=click.Choice(["json", "attributes"]),
-    help="Ask for a whole profile as JSON, or fill in a form attribute by attribute (default: json "
-    "for a server that takes messages, else attributes).",
-)
-@setting("max-attempts", type=int, help="Maximum attempts per answer (default: 5).")
-@setting("structured", type=bool, default=False, help="Ask a server to follow the JSON schema.")
-@rounds_options(
-    "Profiles of each name (default: 3).", temperature="1", min_p="0.1 for attributes one by one"
-)
-def run(
-    model: str,
-    store_url: str,
-    name: str | None,
-    max_failed: float,
-    dry_run: bool,
-    **options: Any,
-) -> Output:
+@rounds_options(ProfileConfig)
+def run(**options: Any) -> Output:
     """Have a model write profiles of characters with given names.
 
     The method is that of Siddique et al. 2024: three profiles of each of 400 names, at temperature
     1. Run the same command again to continue where it stopped: nothing is asked twice.
     """
-    options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
-    with kgbias.open(store_url, progress=True) as study:
-        if dry_run:
-            price = profile_calls.write_profiles(study, model, dry_run=True, **options_kept)
-            return _show_price(price)
-        run_made = profile_calls.write_profiles(study, model, name=name, **options_kept)
-    return Output(
-        _profiles_record(run_made),
-        lambda: _print_run(run_made),
-        lambda: decide_exit_code(run_made.generation_summary, max_failed),
-    )
-
-
-def _profiles_record(run: kgbias.Run) -> dict[str, Any]:
-    result = cast(ProfilesSummary, run.generation_summary)
-    return {
-        "run": run.name,
-        **asking_record(result),
-        "profiles": result.profiles.total(),
-        "whole": result.whole_profiles.total(),
-        **{name: result.outcome_totals[name] for name in OUTCOME_COLUMNS},
-        "groups": [
-            {
-                "group": group,
-                "profiles": result.profiles[group],
-                "whole": result.whole_profiles[group],
-                **{name: counts[name] for name in OUTCOME_COLUMNS},
-            }
-            for group, counts in result.outcomes.items()
-        ],
-    }
+    return write_or_price(profile_calls.write_profiles, _show_price, _print_run, **options)
 
 
 def _print_run(run: kgbias.Run) -> None:
@@ -145,9 +99,7 @@ def _print_run(run: kgbias.Run) -> None:
         f"run {run.name}: "
         f"{pluralise(result.profiles.total(), 'profile')}, {result.whole_profiles.total()} of "
         f"them whole, from "
-        f"{pluralise(result.outcome_totals.total(), 'answer')}; asked {result.asked_count}, "
-        f"from the log "
-        f"{result.cached_count}{f'; {result.usage}' if result.asked_count else ''}"
+        f"{pluralise(result.outcome_totals.total(), 'answer')}; {describe_asking(result)}"
     )
     show.print_table(
         ("", *(Column(name, "d") for name in ("profiles", "whole", *OUTCOME_COLUMNS[1:]))),
@@ -172,7 +124,8 @@ def _show_price(price: "ProfilesPrice") -> Output:
         f"{price.requests_at_most} and {price.answer_tokens_at_most} answer tokens; nothing was "
         "asked"
     )
-    return show_price(price, asdict(price), [line])
+    data = asdict(price) | {"requests_at_most": price.requests_at_most}
+    return show_price(price, data, [line])
 
 
 @profiles.command(

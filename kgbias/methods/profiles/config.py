@@ -4,7 +4,7 @@ given names stand for: the group, ethnicity and gender that a list of names give
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.generation_run import GenerationConfig, pack_identity
@@ -19,7 +19,7 @@ from kgbias.methods.profiles.pack import (
     load_profile_pack,
 )
 from kgbias.models.kinds import abilities_of, check_structured
-from kgbias.parameters import Names, as_names
+from kgbias.parameters import Names, Parameter, as_names
 from kgbias.probe.sets import parse_pair, people_name, read_written_names
 
 DEFAULT_NAMES = "globalbias"
@@ -128,19 +128,30 @@ class ProfileConfig(GenerationConfig):
     names: tuple[GivenName, ...]
     pack: ProfilePack
     attributes: tuple[ProfileAttribute, ...]
-    form: ProfileForm
-    samples: int = 3
-    max_attempts: int = 5
-    structured: bool = False
+    form: Annotated[
+        ProfileForm,
+        Parameter(
+            "Ask for a whole profile as JSON, or fill in a form attribute by attribute",
+            typed=True,
+            choices=PROFILE_FORMS,
+            unset="json for a server that takes messages, else attributes",
+            always=True,
+        ),
+    ]
+    samples: Annotated[
+        int, Parameter("Profiles of each name", typed=True, at_least=1, always=True)
+    ] = 3
+    max_attempts: Annotated[
+        int, Parameter("Maximum attempts per answer", at_least=1, always=True)
+    ] = 5
+    structured: Annotated[
+        bool, Parameter("Ask a server to follow the JSON schema", always=True)
+    ] = False
 
     def __post_init__(self) -> None:
-        if self.form not in PROFILE_FORMS:
-            raise UsageError(no_such("form", self.form, PROFILE_FORMS))
         if self.template not in self.pack.templates:
             raise UsageError(f"the prompts {self.pack.name!r} have no template {self.template!r}")
         super().__post_init__()
-        if self.max_attempts < 1:
-            raise UsageError("`max_attempts` must be at least 1")
         if self.structured and self.form != "json":
             raise UsageError("`structured` applies to JSON: `form` must be json")
 
@@ -167,8 +178,7 @@ class ProfileConfig(GenerationConfig):
         requests_each = 1 if self.form == "json" else len(self.attributes)
         return len(self.names) * self.samples * requests_each
 
-    def as_dict(self) -> dict[str, Any]:
-        """The configuration as stored with the run, whose id follows from it."""
+    def record(self) -> dict[str, Any]:
         names: dict[str, list[str]] = {}
         for n in self.names:
             names.setdefault(n.label, []).append(n.name)

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from kgbias.errors import DataError, UsageError, no_such
+from kgbias.graph.generation_run import PromptPack, pack_entries
 from kgbias.graph.types import canonical_json
 from kgbias.io.templates import PromptTemplate, read_template, render_template
-from kgbias.packs import MANIFEST, find_folder, hash_files, read_manifest
+from kgbias.packs import MANIFEST, find_folder, read_manifest
 
 AttributeKind = Literal["text", "integer", "measure", "list"]
 DEFAULT, REFERENCE = "profiles", "profiles-reference"
@@ -57,20 +58,14 @@ class ProfileAttribute:
     hint: str = ""
 
 
-@dataclass(frozen=True)
-class ProfilePack:
+@dataclass(frozen=True, kw_only=True)
+class ProfilePack(PromptPack):
     """How profiles are asked for: the attributes, and the templates "profile" (one profile as JSON;
     a pack that only asks attribute by attribute has none) and "attribute". `min_p` cuts off
     improbable tokens when attributes are asked for one by one (None: none)."""
 
-    name: str
-    version: int
-    language: str
-    source: str
     attributes: tuple[ProfileAttribute, ...]
     templates: Mapping[str, PromptTemplate]
-    hash: str
-    min_p: float | None = None
 
     def select_attributes(self, names: Sequence[str]) -> tuple[ProfileAttribute, ...]:
         """These attributes in the order of the pack; all if none is named."""
@@ -147,14 +142,9 @@ def _load_pack(folder: Path) -> ProfilePack:
         raise DataError(f"{path}: a pack of profiles needs at least one entry in [attributes]")
     files = sorted(file for file in folder.glob("*.toml") if file.name != MANIFEST)
     return ProfilePack(
-        name=data["name"],
-        version=data["version"],
-        language=data["language"],
-        source=data["source"],
+        **pack_entries(data, path, *files),
         attributes=attributes,
         templates={file.stem: read_template(file) for file in files},
-        hash=hash_files(path, *files),
-        min_p=data.get("min_p"),
     )
 
 

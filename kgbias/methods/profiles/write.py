@@ -15,13 +15,12 @@ from typing import Any
 
 from kgbias.errors import MissingExtra
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.generation_run import GenerationSummary
+from kgbias.graph.generation_run import CostEstimate, GenerationSummary
 from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.store import Store
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id, storable
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import find_object
-from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import render_template
 from kgbias.language.words import is_refusal
 from kgbias.methods.profiles.config import GivenName, ProfileConfig
@@ -32,7 +31,7 @@ from kgbias.methods.profiles.pack import (
     profile_schema,
 )
 from kgbias.models.base import Completer, Request
-from kgbias.models.budget import Budget, Prices, estimate_tokens
+from kgbias.models.budget import Budget, estimate_tokens
 
 MAX_VALUE_WORDS = 8  # in a value that completes a line; anything longer is a story
 _CLAUSE_END = re.compile(r"[.;:!?\n](?:\s|$)")
@@ -141,6 +140,12 @@ class ProfilesSummary(GenerationSummary):
 
     profiles: Counter[str] = field(default_factory=Counter)
     whole_profiles: Counter[str] = field(default_factory=Counter)
+
+    def other_counts(self, group: str | None = None) -> dict[str, Any]:
+        written, whole = self.profiles, self.whole_profiles
+        if group is None:
+            return {"profiles": written.total(), "whole": whole.total()}
+        return {"profiles": written[group], "whole": whole[group]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -351,60 +356,35 @@ def _count_profiles(
         )
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class ProfilesPrice(Result):
-    """The number of requests if every answer is readable at the first attempt, and the largest
-    number, each with the tokens that the answers may have; the approximate number of tokens in a
-    prompt, at four characters per token; and the approximate cost, if prices were given."""
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class ProfilesPrice(CostEstimate):
+    """What the profiles cost: how many names, of how many groups, how many `samples` of each, and
+    how many `attempts` an answer has that cannot be read."""
 
     names: int
     groups: int
     samples: int
-    form: str
-    requests: int
-    requests_at_most: int
-    answer_tokens_at_most: int
-    prompt_tokens: int
-    prices: Prices | None = None
+    attempts: int
 
     @property
-    def cost(self) -> float | None:
-        """The approximate cost if every answer is readable at the first attempt and as long as it
-        may be; None without prices."""
-        return self._cost(self.requests)
-
-    @property
-    def cost_at_most(self) -> float | None:
-        """The same if every attempt is used."""
-        return self._cost(self.requests_at_most)
-
-    def _cost(self, requests: int) -> float | None:
-        if self.prices is None:
-            return None
-        limit = self.answer_tokens_at_most / max(1, self.requests_at_most)
-        return self.prices.cost_of(requests * self.prompt_tokens, requests * limit)
-
-    def as_rows(self) -> Rows[Any]:
-        """One row; columns: the fields of this class, and cost."""
-        names = [name for name in self.__dataclass_fields__ if name != "prices"]
-        row = {name: getattr(self, name) for name in names} | {"cost": self.cost}
-        return Rows([row], columns=row)
+    def requests_at_most(self) -> int:
+        """The number of requests if every attempt is used."""
+        return self.requests * self.attempts
 
 
 def profiles_price(config: ProfileConfig) -> ProfilesPrice:
     """The price of this configuration. Asks nothing and opens nothing."""
-    max_requests = config.requests * config.max_attempts
     form = "chat" if config.form == "json" else "completion"
     tokens = config.pack.templates[config.template].answer_limits(form).max_tokens  # type: ignore[arg-type]
     return ProfilesPrice(
-        len(config.names),
-        len(config.groups),
-        config.samples,
-        config.form,
-        config.requests,
-        max_requests,
-        max_requests * tokens,
-        _prompt_tokens(config),
+        names=len(config.names),
+        groups=len(config.groups),
+        samples=config.samples,
+        attempts=config.max_attempts,
+        form=config.form,
+        requests=config.requests,
+        answer_tokens_at_most=config.requests * config.max_attempts * tokens,
+        prompt_tokens=_prompt_tokens(config),
     )
 
 

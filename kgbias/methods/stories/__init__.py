@@ -17,10 +17,17 @@ answer is a generation beside the story's. Whatever reads, a value has a place i
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 from kgbias.io.tables_in_memory import Table
-from kgbias.parameters import BudgetOptions, ModelOptions, Names, as_names, check_options
+from kgbias.parameters import (
+    BudgetOptions,
+    GenerationOptions,
+    ModelOptions,
+    Names,
+    as_names,
+    check_options,
+)
 from kgbias.study.calls import public_call
 
 if TYPE_CHECKING:
@@ -35,7 +42,7 @@ if TYPE_CHECKING:
     from kgbias.study.study import Study
 
 
-class StoryOptions(TypedDict, total=False):
+class StoryOptions(GenerationOptions, total=False):
     """Whom stories are about, and how to ask for them; see `write_stories`."""
 
     people: Table | None
@@ -45,18 +52,10 @@ class StoryOptions(TypedDict, total=False):
     prompts: str | Path | None
     form: Literal["chat", "completion"] | None
     reader: str | None
-    samples: int | None
-    temperature: float | None
-    min_p: float | None
-    seed: int | None
 
 
-class StoryCall(StoryOptions, ModelOptions, total=False):
-    """Everything that decides a model's stories."""
-
-
-class StorySpending(StoryCall, BudgetOptions, total=False):
-    """The same, and what the call may spend."""
+class StorySpending(StoryOptions, ModelOptions, BudgetOptions, total=False):
+    """The same, how the model is opened, and what the call may spend."""
 
 
 @overload
@@ -124,7 +123,6 @@ def write_stories(
     from kgbias.methods.stories.config import configure_stories
     from kgbias.methods.stories.second_reader import open_reader
     from kgbias.study.opening import settle_form
-    from kgbias.study.run import Run
     from kgbias.study.writing import write_run
 
     def write_and_read(
@@ -139,22 +137,21 @@ def write_stories(
             return write.write_stories(config, completer, store, reader=second_reader, **how)
 
     call_options = check_options(options, StorySpending)
-    summary = write_run(
+    return write_run(
         study.context, model, call_options, configure_stories, write_and_read, name, "stories"
     )
-    return Run(study.context, summary.run, generation_summary=summary)
 
 
 def _price(model: "str | Completer", **options: Unpack[StorySpending]) -> "StoriesPrice":
-    from kgbias.methods.stories.config import configure_stories
+    from kgbias.methods.stories.config import RULES, configure_stories
     from kgbias.methods.stories.second_reader import check_reader
     from kgbias.methods.stories.write import stories_price
-    from kgbias.study.opening import spec_of, split_prices
+    from kgbias.study.writing import price_run
 
-    prices, asking = split_prices(check_options(options, StorySpending), model)
-    config = configure_stories(spec_of(model, {}), **asking)
-    check_reader(config.reader, options)
-    return replace(stories_price(config), prices=prices)
+    call_options = check_options(options, StorySpending)
+    price = price_run(model, call_options, configure_stories, stories_price)
+    check_reader(options.get("reader") or RULES, options)
+    return price
 
 
 @public_call

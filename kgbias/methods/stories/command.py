@@ -13,10 +13,8 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
-    asking_record,
-    decide_exit_code,
+    describe_asking,
     drop_unset,
-    form_option,
     json_option,
     model_option,
     people_options,
@@ -24,12 +22,14 @@ from kgbias.cli.options import (
     run_name_argument,
     show_price,
     store_option,
+    write_or_price,
 )
-from kgbias.cli.settings import keep_applicable, setting, settings
+from kgbias.cli.settings import setting, settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column
 from kgbias.io.wording import pluralise
 from kgbias.methods import stories as story_calls
+from kgbias.methods.stories.config import StoryConfig
 from kgbias.methods.stories.write import StoriesSummary
 from kgbias.stats.estimate import Estimate
 
@@ -62,59 +62,15 @@ OUTCOME_COLUMNS = ("ok", "unparsable", "refused", "failed")
 @model_option
 @people_options("name (the words for a person)", "gender, ethnicity, trade or trait")
 @click.option("--prompts", metavar="NAME-or-FOLDER", help="The prompt pack (default: stories).")
-@form_option
-@setting(
-    "reader",
-    metavar="rules|model|SPEC",
-    help="What reads the stories: rules (the default), model (the same, in a second request for "
-    "each) or the spec of another model. A model's values count only if the story has them.",
-)
-@rounds_options("Stories about each person (default: 8).")
-def run(
-    model: str,
-    store_url: str,
-    name: str | None,
-    max_failed: float,
-    dry_run: bool,
-    **options: Any,
-) -> Output:
+@rounds_options(StoryConfig)
+def run(**options: Any) -> Output:
     """Have a model tell stories, and read from each who its main character is.
 
     Each person has one story in each sample, and each sample tells of something else (a day at
     work, a journey). Run the same command again to continue where it stopped: nothing is asked
     twice.
     """
-    options_kept = drop_unset(**keep_applicable(options, [model], "completer"))
-    with kgbias.open(store_url, progress=True) as study:
-        if dry_run:
-            price = story_calls.write_stories(study, model, dry_run=True, **options_kept)
-            return _show_price(price)
-        run_made = story_calls.write_stories(study, model, name=name, **options_kept)
-    return Output(
-        _stories_record(run_made),
-        lambda: _print_run(run_made),
-        lambda: decide_exit_code(run_made.generation_summary, max_failed),
-    )
-
-
-def _stories_record(run: kgbias.Run) -> dict[str, Any]:
-    result = cast(StoriesSummary, run.generation_summary)
-    return {
-        "run": run.name,
-        **asking_record(result),
-        **{name: result.outcome_totals[name] for name in OUTCOME_COLUMNS},
-        "reader": result.reader,
-        "readings": dict(result.readings),
-        "groups": [
-            {
-                "group": group,
-                **{name: counts[name] for name in OUTCOME_COLUMNS},
-                "read": dict(result.read_counts[group]),
-                "invented": result.invented_counts[group],
-            }
-            for group, counts in result.outcomes.items()
-        ],
-    }
+    return write_or_price(story_calls.write_stories, _show_price, _print_run, **options)
 
 
 def _print_run(run: kgbias.Run) -> None:
@@ -123,9 +79,8 @@ def _print_run(run: kgbias.Run) -> None:
     show.say(
         f"run {run.name}: "
         f"{pluralise(total.total(), 'story', 'stories')}, {total['refused']} refused, "
-        f"{total['unparsable']} of which nothing was read, {total['failed']} failed; asked "
-        f"{result.asked_count}, from the log {result.cached_count}"
-        f"{f'; {result.usage}' if result.asked_count else ''}",
+        f"{total['unparsable']} of which nothing was read, {total['failed']} failed; "
+        f"{describe_asking(result)}",
         f"in how many stories each attribute was read, by {result.reader}",
     )
     if result.readings:

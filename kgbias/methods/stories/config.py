@@ -4,14 +4,16 @@ for, what is read from them), frozen so that the same command is the same run.""
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from kgbias.crawl.people import choose_subjects
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.generation_run import (
     GenerationConfig,
     Person,
+    PromptPack,
     choose_form,
+    pack_entries,
     pack_identity,
     request_settings,
     takes_schema,
@@ -21,10 +23,10 @@ from kgbias.io.tables import TableFormat, read_filled_rows
 from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.io.templates import PromptTemplate, read_template
 from kgbias.methods.stories.rule_reader import READERS, VERSION
-from kgbias.models.base import PromptForm
+from kgbias.models.base import FormParameter, PromptForm
 from kgbias.models.kinds import check_completes
-from kgbias.packs import MANIFEST, find_folder, hash_files, read_manifest
-from kgbias.parameters import Names, as_names
+from kgbias.packs import MANIFEST, find_folder, read_manifest
+from kgbias.parameters import Names, Parameter, as_names
 
 DEFAULT_PACK = "stories"
 _STORY_FILE = "story.toml"
@@ -44,22 +46,15 @@ class StoryAttribute:
     given_categories: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class StoryPack:
+@dataclass(frozen=True, kw_only=True)
+class StoryPack(PromptPack):
     """How stories are asked for, and what is read from them. The template "story" names the
     `person`; its wordings are what the stories tell of besides. `reading` asks a model what a story
     (`text`) says under these `attributes`; None for a pack that only rules can read."""
 
-    name: str
-    version: int
-    language: str
-    source: str
     people: tuple[Person, ...]
     attributes: tuple[StoryAttribute, ...]
     template: PromptTemplate
-    temperature: float
-    min_p: float | None
-    hash: str
     reading: PromptTemplate | None = None
 
 
@@ -78,9 +73,19 @@ class StoryConfig(GenerationConfig):
     kind = "stories"
     people: tuple[Person, ...]
     pack: StoryPack
-    form: PromptForm
-    samples: int = 8
-    reader: str = RULES
+    form: FormParameter
+    samples: Annotated[
+        int, Parameter("Stories about each person", typed=True, at_least=1, always=True)
+    ] = 8
+    reader: Annotated[
+        str,
+        Parameter(
+            "What reads the stories: rules, model (the same, in a second request for each) or the "
+            "spec of another model. A model's values count only if the story has them",
+            metavar="rules|model|SPEC",
+            always=True,
+        ),
+    ] = RULES
     reading_form: PromptForm = "chat"
     reading_schema: bool = False
     read_by: tuple[str, str] | None = None
@@ -107,8 +112,7 @@ class StoryConfig(GenerationConfig):
         """What is read from a story about a person: what the prompt did not say."""
         return tuple(a for a in self.pack.attributes if person.category not in a.given_categories)
 
-    def as_dict(self) -> dict[str, Any]:
-        """The configuration as stored with the run, whose id follows from it."""
+    def record(self) -> dict[str, Any]:
         people: dict[str, dict[str, list[str]]] = {}
         for person in self.people:
             people.setdefault(person.category, {}).setdefault(person.group, []).append(person.name)
@@ -213,16 +217,10 @@ def _load_pack(folder: Path) -> StoryPack:
     )
     template = read_template(folder / _STORY_FILE, {"person": ""})
     return StoryPack(
-        name=data["name"],
-        version=data["version"],
-        language=data["language"],
-        source=data["source"],
+        **pack_entries(data, path, folder / _STORY_FILE, folder / data["people"]),
         people=read_people(folder / data["people"]),
         attributes=attributes,
         template=template,
-        temperature=float(data.get("temperature", 1.0)),
-        min_p=data.get("min_p"),
-        hash=hash_files(path, folder / _STORY_FILE, folder / data["people"]),
         reading=_read_reading_template(folder / _READING_FILE, list(data["attributes"])),
     )
 

@@ -13,6 +13,7 @@ the stories that do not say something.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.generation_run import CostEstimate, GenerationSummary, Person, classify_answer
@@ -43,6 +44,11 @@ class StoriesSummary(GenerationSummary):
     read_counts: dict[str, Counter[str]] = field(default_factory=dict)
     invented_counts: Counter[str] = field(default_factory=Counter)
     readings: Counter[str] = field(default_factory=Counter)
+
+    def other_counts(self, group: str | None = None) -> dict[str, Any]:
+        if group is None:
+            return {"reader": self.reader, "readings": dict(self.readings)}
+        return {"read": dict(self.read_counts[group]), "invented": self.invented_counts[group]}
 
 
 @dataclass(frozen=True, slots=True)

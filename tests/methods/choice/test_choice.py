@@ -48,8 +48,8 @@ from kgbias.methods.choice.result import (
 )
 from kgbias.models.base import Completion, ModelInfo, Request
 from kgbias.models.budget import Prices
-from kgbias.report.finding_kinds import FindingKind
 from kgbias.report.page import standard_sections
+from kgbias.report.parts import FindingKind
 from kgbias.report.run_data import RunData
 from tests.report_data import shown_rows
 from tests.scripted_model import ScriptedModel
@@ -405,10 +405,7 @@ def test_a_price_is_what_is_asked(study: kgbias.Study) -> None:
 @pytest.mark.parametrize(
     ("options", "line"),
     [
-        ({"options": 1}, "`options` must lie between 2 and 26"),
-        ({"samples": 0}, "`samples` must be at least 1"),
         ({"sample": 0}, "`sample` must be at least 1"),
-        ({"temperature": 0.0}, "`temperature` must be above 0"),
         ({"category": "none"}, "no category 'none'"),
         ({"prompts": "nowhere"}, "no prompts 'nowhere'"),
     ],
@@ -459,7 +456,7 @@ def test_the_command_asks_counts_and_prices(
     assert len(found["choices"]) == 12 and found["cached"] == 24
     assert said("--samples", "6").return_value == 0
     error = said("--set", "options=1").exception
-    assert isinstance(error, UsageError) and str(error).startswith("options must lie")
+    assert isinstance(error, UsageError) and str(error).startswith("options must be")
 
 
 def test_a_model_that_names_no_group_has_no_figures(
