@@ -25,7 +25,6 @@ from kgbias.parameters import Names, PathLike, check_options
 from kgbias.study.calls import public_call
 from kgbias.study.comparison import StudyComparison
 from kgbias.study.context import Context
-from kgbias.study.model_tests import StudyModelTests
 from kgbias.study.opening import (
     OPENING_OPTIONS,
     as_completer,
@@ -204,7 +203,7 @@ class _FittedSizes(NamedTuple):
     sizes: dict[str, Any]
 
 
-class Study(StudyComparison, StudyModelTests, StudyValidation):
+class Study(StudyComparison, StudyValidation):
     """A store of runs; `kgbias.open` opens one."""
 
     @property
