@@ -17,7 +17,8 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.errors import RunNotFound, StoreError, UsageError
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.sqlite.schema import KEY_COLUMNS, LABEL_BY_TABLE, list_references
+from kgbias.graph.sqlite.maintenance import LABEL_BY_TABLE
+from kgbias.graph.sqlite.schema import KEY_COLUMNS, list_references
 from kgbias.graph.types import Answer, Generation, Group, Run, Triple
 from kgbias.models.base import ModelInfo
 from tests.texts import Texts

@@ -11,7 +11,7 @@ from kgbias.graph import shape
 from kgbias.graph.decisions import DECISION_COLUMNS
 from kgbias.graph.integrity import Fault, find_wrong_ids
 from kgbias.graph.labels import LABEL_CONTENT
-from kgbias.graph.node_records import checked_nodes
+from kgbias.graph.node_records import NODE_RECORDS, checked_nodes
 from kgbias.graph.row_types import CompactedSizes
 from kgbias.graph.sqlite.connection import (
     WRONG_VALUE_ERRORS,
@@ -22,7 +22,6 @@ from kgbias.graph.sqlite.connection import (
 from kgbias.graph.sqlite.crawls import SQLiteCrawls
 from kgbias.graph.sqlite.file_check import is_store
 from kgbias.graph.sqlite.schema import (
-    LABEL_BY_TABLE,
     SHARED_TABLES,
     expected_schema,
     key_column,
@@ -48,6 +47,27 @@ _JSON_COLUMNS = {"details", "keys"} | {  # columns of JSON
 }
 _ROUNDING_TOLERANCE = 1e-6  # how far rounding may take a sum beyond the range of a measure
 _MAX_CHECK_MESSAGES = 20  # messages passed on from SQLite's own check
+
+LABEL_BY_TABLE = {
+    "category": "Category",
+    "group": "SocialGroup",
+    "predicate": "Predicate",
+    "object": "Object",
+    "triple": "Triple",
+    "model": "Model",
+    "run": "Run",
+    "generation": "Generation",
+    "topic": "Topic",
+    "topic_model": "TopicModel",
+    "statement": "Statement",
+    "decision": "Decision",
+    "passage": "Passage",
+    "given_name": "GivenName",
+    "descriptor": "Descriptor",
+    "name": "Name",
+    "stereotype": "Stereotype",
+    **{node.table: node.label for node in NODE_RECORDS.values()},
+}
 
 # label -> a SELECT of its ids and what they are computed from (kgbias.graph.integrity.ID_BUILDERS)
 _ID_QUERIES = {

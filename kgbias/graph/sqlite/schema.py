@@ -22,7 +22,6 @@ from kgbias.errors import StoreError
 from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
 from kgbias.graph.edge_records import EDGE_RECORDS, EdgeRecord
 from kgbias.graph.labels import Label, Rater
-from kgbias.graph.node_records import NODE_RECORDS
 from kgbias.graph.record import Property, PropertyType, properties
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
 from kgbias.graph.sqlite.file_check import APPLICATION_ID, active_object_error
@@ -600,28 +599,6 @@ SHARED_TABLES = (
     "name",
     "rater",
 )
-LABEL_BY_TABLE = {
-    "category": "Category",
-    "group": "SocialGroup",
-    "predicate": "Predicate",
-    "object": "Object",
-    "triple": "Triple",
-    "model": "Model",
-    "run": "Run",
-    "generation": "Generation",
-    "topic": "Topic",
-    "topic_model": "TopicModel",
-    "statement": "Statement",
-    "decision": "Decision",
-    "passage": "Passage",
-    "given_name": "GivenName",
-    "descriptor": "Descriptor",
-    "name": "Name",
-    "stereotype": "Stereotype",
-    **{node.table: node.label for node in NODE_RECORDS.values()},
-}
-
-
 # A column T_id holds ids of table T, and a row with a run_id is a part of that run. Exceptions:
 _PART_REFERENCES = (
     ("shown", "generation_id", "generation"),
