@@ -20,8 +20,6 @@ import click
 from click.core import ParameterSource
 
 from kgbias.errors import DataError, UsageError, no_such
-from kgbias.io.files import is_within
-from kgbias.io.reading import read_toml
 
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 SETTINGS_FILE = "kgbias.toml"
@@ -328,6 +326,8 @@ def read_settings() -> tuple[Path, Mapping[str, Any]]:
         raise DataError(
             f"{path} is not a file: remove it, or name the settings in {CONFIG_VARIABLE}"
         )
+    from kgbias.io.reading import read_toml  # not for `kgbias --help`
+
     return path, read_toml(path)
 
 
@@ -345,6 +345,8 @@ def file_addresses(data: Mapping[str, Any], arguments: Sequence[str]) -> Iterato
 def refuse_outside_paths(path: Path, data: Mapping[str, Any]) -> None:
     """Raise DataError if a file found in the folder, maybe a stranger's, names a cluster, whose
     nodes could run their code here, or writes outside the folder."""
+    from kgbias.io.files import is_within
+
     for key, value in data.items():
         if isinstance(value, dict):
             refuse_outside_paths(path, value)

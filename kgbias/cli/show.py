@@ -19,7 +19,6 @@ import click
 
 from kgbias.errors import UsageError
 from kgbias.io.columns import Column
-from kgbias.io.files import is_special
 from kgbias.io.rows import Result, Rows
 from kgbias.io.text import for_file, printable, shorten
 from kgbias.stats.estimate import nan_to_none
@@ -39,6 +38,8 @@ def say(*lines: object, err: bool = False, nl: bool = True) -> None:
 def say_where(path: Path) -> None:
     """Print where a file is that was written, unless it went to a device or an open file: that may
     be where this line would go."""
+    from kgbias.io.files import is_special  # not for `kgbias --help`
+
     if not is_special(path):
         say(path.resolve())
 

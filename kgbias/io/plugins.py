@@ -103,10 +103,8 @@ class PluginTable(MutableMapping[str, T]):
     def _entry_points(self) -> dict[str, "list[EntryPoint]"]:
         """All other entry points, by name, including names that are also ours: those of other
         packages, and those of our own whose folder is missing."""
-        from importlib.metadata import entry_points
-
         points_by_name: dict[str, list[EntryPoint]] = {}
-        for point in entry_points(group=f"kgbias.{self.entry_kind}s"):
+        for point in _read_entry_points(f"kgbias.{self.entry_kind}s"):
             if not (_is_own(point) and _is_present(point)):
                 points_by_name.setdefault(point.name, []).append(point)
         return dict(sorted(points_by_name.items()))
@@ -239,6 +237,18 @@ class PluginTable(MutableMapping[str, T]):
             f"the {self.entry_kind} {name!r} of the package {self.find_package(name)} cannot "
             f"be used: {wrong}"
         )
+
+
+def _read_entry_points(group: str) -> "Sequence[EntryPoint]":
+    """The entry points of a group, of all installed packages."""
+    from importlib.metadata import distributions, entry_points
+
+    # Nearly always one package has any: ours. Parsing those of all others takes a tenth of the time
+    # of `kgbias --help`.
+    named = [d for d in distributions() if group in (d.read_text("entry_points.txt") or "")]
+    if len(named) > 1:  # perhaps two copies of one, of which the nearer counts
+        return tuple(entry_points(group=group))
+    return [point for d in named for point in d.entry_points if point.group == group]
 
 
 @cache

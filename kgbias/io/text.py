@@ -7,6 +7,7 @@ is printed.
 import html as _html
 import json
 import re
+from functools import cache
 from typing import Any, TextIO
 from unicodedata import combining, east_asian_width, normalize
 
@@ -193,7 +194,7 @@ def latex(text: str) -> str:
     Words in other scripts stand beside their code points in a macro (`LATEX_SCRIPT`)."""
     # Composed: `_latex_character` looks at one character with its accents.
     text = "".join(" " if c.isspace() else c for c in normalize("NFC", text))
-    parts = _OTHER_SCRIPT.split(text)
+    parts = _other_script().split(text)
     escaped = [
         f"\\kgbiasscript{{{part}}}{{{_latex_characters(part)}}}"
         if n % 2
@@ -211,7 +212,12 @@ _SCRIPT_LETTER = (
     r"[\u05d0-\u05ea\u0620-\u065f\u066e-\u06d3\u0900-\u0963\u0980-\u0dff\u0e01-\u0e4e"
     r"\u1100-\u11ff\u3041-\u30ff\u3400-\u9fff\uac00-\ud7a3]"
 )
-_OTHER_SCRIPT = re.compile(rf"({_SCRIPT_LETTER}+(?: +{_SCRIPT_LETTER}+)*)")
+
+
+@cache
+def _other_script() -> re.Pattern[str]:
+    """Words of such scripts. Compiled when LaTeX is written: it takes longer than all else here."""
+    return re.compile(rf"({_SCRIPT_LETTER}+(?: +{_SCRIPT_LETTER}+)*)")
 
 
 def display_width(text: str) -> int:
