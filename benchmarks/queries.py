@@ -2,6 +2,8 @@
 
     python benchmarks/queries.py FILE [--triples 1000000]
                                     SQLite; the file is created if missing
+    python benchmarks/queries.py FILE --before FOLDER
+                                    an earlier state of the code in FOLDER and this one, in turn
     python benchmarks/queries.py FILE --neo4j bolt://HOST:7687
                                     a server; the run is pushed to it first
 
@@ -11,18 +13,26 @@ to three groups, and twenty of these statements were probed after two names of e
 
 Prints the rows of each query and its seconds. On SQLite these are processor time, which is
 meaningful even on a busy machine: for making the view that the query reads, or reading it from the
-cache folder (none if the previous query's view suffices), and for asking. On a server they are wall
-time, for the second execution.
+cache folder (none if the previous query's view suffices), and for asking, the least of three. On a
+server they are wall time, for the second execution.
+
+With --before, both states begin without views, and their rows are held against each other.
 """
 
 import argparse
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing
 from itertools import islice
 from pathlib import Path
 from random import Random
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import kglite
 from graph import begin_run
@@ -190,17 +200,79 @@ def timed_queries() -> list[str]:
     return [n for n in names if all(p.name != "about" for p in load_query(n).parameters)]
 
 
+class QueryTime(NamedTuple):
+    """Processor seconds of a query, and what it answered."""
+
+    rows: int
+    view: float
+    asking: float
+    digest: str
+
+
+def time_query(store: LocalStore, name: str) -> QueryTime:
+    query = load_query(name)
+    values = query_parameters(query)
+    view = time_work(lambda: store.views.view(store.url, query.kinds))[0]
+    tries = [time_work(lambda: query.run(cast(Store, store), values)) for _ in range(3)]
+    result = tries[0][1]
+    digest = hashlib.sha256(json.dumps(result.records(), default=str).encode()).hexdigest()
+    return QueryTime(len(result.rows), view, min(seconds for seconds, _ in tries), digest)
+
+
 def time_local(store: SQLiteStore) -> None:
     local_store = LocalStore(store)
     print(f"{'processor seconds':<24}{'rows':>6}{'view':>8}{'asking':>8}")
     for name in timed_queries():
-        query = load_query(name)
-        values = query_parameters(query)
-        view = time_work(lambda names=query.kinds: local_store.views.view(local_store.url, names))[
-            0
-        ]
-        seconds, result = time_work(lambda q=query, g=values: q.run(cast(Store, local_store), g))
-        print(f"{name:<24}{len(result.rows):6}{view:8.2f}{seconds:8.2f}", flush=True)
+        spent = time_query(local_store, name)
+        print(f"{name:<24}{spent.rows:6}{spent.view:8.2f}{spent.asking:8.2f}", flush=True)
+
+
+def answer_names(store: SQLiteStore) -> None:
+    """Time each query that a line of stdin names."""
+    local_store = LocalStore(store)
+    for line in sys.stdin:
+        print(json.dumps(time_query(local_store, line.strip())), flush=True)
+
+
+def time_trees(file: Path, before: Path) -> None:
+    """Time this state of the code and an earlier one, each in a process of its own."""
+    with tempfile.TemporaryDirectory() as cache:
+        trees = {"before": before.resolve(), "now": Path(__file__).parents[1]}
+        processes = {tree: start_answering(file, path, cache) for tree, path in trees.items()}
+        print(f"{'processor seconds':<24}{'rows':>6}{'view':>16}{'asking':>16}{'ratio':>8}")
+        for name in timed_queries():
+            spent = {tree: ask_process(process, name) for tree, process in processes.items()}
+            old, new = spent["before"], spent["now"]
+            print(
+                f"{name:<24}{new.rows:6}{old.view:8.2f}{new.view:8.2f}"
+                f"{old.asking:8.2f}{new.asking:8.2f}{new.asking / old.asking:8.2f}"
+                f"{'' if old.digest == new.digest else '  other rows'}",
+                flush=True,
+            )
+        for process in processes.values():
+            process.communicate()
+
+
+def start_answering(file: Path, tree: Path, cache: str) -> subprocess.Popen[str]:
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{tree}{os.pathsep}{Path(__file__).parent}",
+        "KGBIAS_CACHE": f"{cache}/{abs(hash(tree))}",
+    }
+    return subprocess.Popen(
+        [sys.executable, "-P", __file__, str(file), "--answer-names"],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+
+
+def ask_process(process: subprocess.Popen[str], name: str) -> QueryTime:
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(f"{name}\n")
+    process.stdin.flush()
+    return QueryTime(*json.loads(process.stdout.readline()))
 
 
 def time_work(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -224,6 +296,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("file", type=Path)
     parser.add_argument("--triples", type=int, default=1_000_000, help="of a new file")
+    parser.add_argument("--before", type=Path, metavar="FOLDER")
+    parser.add_argument("--answer-names", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--neo4j", metavar="URL", help="ask this server; NEO4J_PASSWORD is set")
     options = parser.parse_args()
     kglite.set_query_warning_policy("silent")
@@ -232,7 +306,11 @@ def main() -> None:
         with closing(SQLiteStore(str(new))) as store:
             fill_store(store, options.triples)
         new.rename(options.file)
+    if options.before is not None:
+        return time_trees(options.file, options.before)
     with closing(SQLiteStore(str(options.file))) as store:
+        if options.answer_names:
+            return answer_names(store)
         if options.neo4j is None:
             time_local(store)
             return

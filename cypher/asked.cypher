@@ -8,21 +8,34 @@
 //
 // In Neo4j Browser, first:  :params {run: "demo", arm: null}
 
-MATCH (n:Generation)-[:IN]->(:Run {name: $run})
-WHERE ($arm IS NULL OR n.arm = $arm) AND n.strategy <> 'reading'
-WITH count(DISTINCT [n.group_uid, n.arm, n.strategy, n.template_hash, CASE n.prompt WHEN '' THEN n.path ELSE n.prompt END]) AS prompts,
-     sum(CASE n.attempt WHEN 0 THEN 1 ELSE 0 END) AS first, count(*) AS answers,
-     sum(CASE n.outcome WHEN 'ok' THEN 1 ELSE 0 END) AS statements,
-     sum(CASE n.outcome WHEN 'refused' THEN 1 ELSE 0 END) AS refused,
-     sum(CASE n.outcome WHEN 'unparsable' THEN 1 ELSE 0 END) AS unparsable,
-     sum(CASE n.outcome WHEN 'echo' THEN 1 ELSE 0 END) AS echoes,
-     sum(CASE n.outcome WHEN 'nonsense' THEN 1 ELSE 0 END) AS nonsense,
-     sum(CASE n.outcome WHEN 'failed' THEN 1 ELSE 0 END) AS failed
-OPTIONAL MATCH (n:Generation)-[:IN]->(:Run {name: $run})
-WHERE ($arm IS NULL OR n.arm = $arm) AND n.strategy <> 'reading' AND (n.outcome = 'refused' OR n.attempt > 0)
-WITH prompts, first, answers, statements, refused, unparsable, echoes, nonsense, failed,
-     [n.group_uid, n.arm, n.strategy, n.template_hash, CASE n.prompt WHEN '' THEN n.path ELSE n.prompt END, split(n.path, '#')[0]] AS place,
-     max(n.attempt) AS last, max(CASE n.outcome WHEN 'refused' THEN n.attempt ELSE -1 END) AS last_refused
-RETURN prompts, first, answers - first AS again,
-       refused - sum(CASE last_refused WHEN last THEN 1 ELSE 0 END) AS after_refusal, answers,
+CALL () {
+    MATCH (n:Generation)-[:IN]->(:Run {name: $run})
+    RETURN n.group_uid AS group_uid, n.arm AS arm, n.strategy AS strategy,
+           n.template_hash AS template, n.prompt AS prompt, n.attempt AS attempt,
+           n.outcome AS outcome, count(*) AS answers
+}
+WITH * WHERE ($arm IS NULL OR arm = $arm) AND strategy <> 'reading'
+WITH [group_uid, arm, strategy, template, prompt] AS asked, sum(answers) AS answers,
+     sum(CASE attempt WHEN 0 THEN answers ELSE 0 END) AS first,
+     sum(CASE outcome WHEN 'ok' THEN answers ELSE 0 END) AS statements,
+     sum(CASE outcome WHEN 'refused' THEN answers ELSE 0 END) AS refused,
+     sum(CASE outcome WHEN 'unparsable' THEN answers ELSE 0 END) AS unparsable,
+     sum(CASE outcome WHEN 'echo' THEN answers ELSE 0 END) AS echoes,
+     sum(CASE outcome WHEN 'nonsense' THEN answers ELSE 0 END) AS nonsense,
+     sum(CASE outcome WHEN 'failed' THEN answers ELSE 0 END) AS failed
+WITH sum(CASE asked[4] WHEN '' THEN answers ELSE 1 END) AS prompts, sum(first) AS first,
+     sum(answers) AS answers, sum(statements) AS statements, sum(refused) AS refused,
+     sum(unparsable) AS unparsable, sum(echoes) AS echoes, sum(nonsense) AS nonsense,
+     sum(failed) AS failed
+CALL () {
+    MATCH (n:Generation)-[:IN]->(:Run {name: $run})
+    WHERE ($arm IS NULL OR n.arm = $arm) AND n.strategy <> 'reading'
+          AND (n.outcome = 'refused' OR n.attempt > 0)
+    WITH [n.group_uid, n.arm, n.strategy, n.template_hash,
+          CASE n.prompt WHEN '' THEN n.path ELSE n.prompt END, split(n.path, '#')[0]] AS place,
+         max(n.attempt) AS last,
+         max(CASE n.outcome WHEN 'refused' THEN n.attempt ELSE -1 END) AS last_refused
+    RETURN sum(CASE last_refused WHEN last THEN 1 ELSE 0 END) AS ended
+}
+RETURN prompts, first, answers - first AS again, refused - ended AS after_refusal, answers,
        statements, refused, unparsable, echoes, nonsense, failed

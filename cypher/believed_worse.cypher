@@ -11,21 +11,22 @@
 //
 // In Neo4j Browser, first:  :params {run: "demo", verdict: "believed", limit: 50}
 
-MATCH (statement:Statement)-[:BELIEVED {run: $run}]->()
-WITH DISTINCT statement, statement.predicate_uid AS predicate_uid, statement.object_uid AS object_uid
-MATCH (p:Predicate {uid: predicate_uid})
-MATCH (o:Object {uid: object_uid})
+MATCH (statement:Statement)
+WHERE EXISTS { (statement)-[:BELIEVED {run: $run}]->() }
+MATCH (p:Predicate {uid: statement.predicate_uid})
+MATCH (o:Object {uid: statement.object_uid})
 MATCH (o)<-[s:STEREOTYPE {run: $run}]-()
 WHERE s.predicate = p.text
-WITH DISTINCT statement, s.triple AS triple, s.regard AS regard, s.toxicity AS toxicity
-WITH statement, avg(regard) AS regard, avg(toxicity) AS toxicity
-MATCH (statement)-[b:BELIEVED {run: $run}]->(g:SocialGroup)
-WITH g.name AS group, b.model AS model, b.believing_uid AS believing, regard, toxicity,
+WITH DISTINCT [statement.uid, s.triple, s.regard, s.toxicity] AS said
+WITH said[0] AS uid, avg(said[2]) AS regard, avg(said[3]) AS toxicity
+MATCH (:Statement {uid: uid})-[b:BELIEVED {run: $run}]->(g:SocialGroup)
+WITH [g.name, b.model, b.believing_uid] AS key, regard, toxicity,
      b.verdict = $verdict AS found
-WITH group, model, believing, sum(CASE WHEN found THEN 1 ELSE 0 END) AS statements,
+WITH key, sum(CASE WHEN found THEN 1 ELSE 0 END) AS statements,
      avg(CASE WHEN found THEN regard END) AS regard, avg(regard) AS regard_of_all,
      avg(CASE WHEN found THEN toxicity END) AS toxicity, avg(toxicity) AS toxicity_of_all
 WHERE statements > 0
+WITH key[0] AS group, key[1] AS model, statements, regard, regard_of_all, toxicity, toxicity_of_all
 RETURN group, model, statements, round(regard, 4) AS regard,
        round(regard_of_all, 4) AS regard_of_all, round(toxicity, 4) AS toxicity,
        round(toxicity_of_all, 4) AS toxicity_of_all

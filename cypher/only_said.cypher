@@ -9,14 +9,16 @@
 //
 // In Neo4j Browser, first:  :params {run: "demo", arm: null, min_acceptability: 0.5, limit: 25}
 
-MATCH (statement:Statement)-[b:BELIEVED {run: $run}]->(g:SocialGroup)
-WHERE b.verdict <> 'believed'
-WITH g, b, statement.predicate_uid AS predicate_uid, statement.object_uid AS object_uid
+MATCH (statement:Statement)
+WHERE EXISTS { (statement)-[:BELIEVED {run: $run}]->() }
+WITH statement, statement.predicate_uid AS predicate_uid, statement.object_uid AS object_uid
 MATCH (p:Predicate {uid: predicate_uid})
 MATCH (o:Object {uid: object_uid})
 MATCH (o)<-[s:STEREOTYPE {run: $run}]-(g)
 WHERE s.predicate = p.text AND ($arm IS NULL OR s.arm = $arm)
       AND coalesce(s.acceptability, 1.0) >= $min_acceptability
+MATCH (statement)-[b:BELIEVED {run: $run}]->(g)
+WHERE b.verdict <> 'believed'
 RETURN g.name AS group, s.predicate AS predicate, o.text AS object, s.count AS count,
        round(s.regard, 4) AS regard, b.model AS model, round(b.lift, 4) AS lift,
        round(b.low, 4) AS low, round(b.high, 4) AS high, b.names AS names,

@@ -14,10 +14,10 @@ CALL (g) {
     MATCH (g)-[s:STEREOTYPE {run: $run}]->(o:Object)
     WHERE ($arm IS NULL OR s.arm = $arm)
           AND coalesce(s.acceptability, 1.0) >= $min_acceptability
-    WITH s.predicate AS predicate, s.arm AS arm, sum(s.count) AS count, count(o) AS objects,
+    WITH [s.predicate, s.arm] AS said, sum(s.count) AS count, count(*) AS objects,
          avg(s.regard) AS regard
     WHERE count >= $min_count
-    RETURN predicate, arm, count, objects, regard
+    RETURN said[0] AS predicate, said[1] AS arm, count, objects, regard
 }
 RETURN g.name AS group, predicate, count, objects, round(regard, 4) AS mean_regard, arm
 ORDER BY group, count DESC, predicate, arm

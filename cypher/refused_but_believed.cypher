@@ -11,29 +11,36 @@
 // In Neo4j Browser, first:
 //   :params {run: "demo", arm: null, min_acceptability: 0.5, refused: 0.1, limit: 25}
 
-MATCH (n:Generation)-[:IN]->(:Run {name: $run})
-WHERE ($arm IS NULL OR n.arm = $arm) AND n.strategy <> 'reading'
-  AND n.attempt = 0 AND n.outcome <> 'failed'
-WITH n.group_uid AS group_uid, n.arm AS arm, n.strategy AS strategy, n.template_hash AS template,
-     CASE n.prompt WHEN '' THEN n.path ELSE n.prompt END AS prompt,
-     avg(CASE n.outcome WHEN 'refused' THEN 1.0 ELSE 0.0 END) AS share
-WITH group_uid, avg(share) AS refused
+CALL () {
+    MATCH (n:Generation)-[:IN]->(:Run {name: $run})
+    RETURN n.group_uid AS group_uid, n.arm AS arm, n.strategy AS strategy,
+           n.template_hash AS template, n.prompt AS prompt, n.attempt AS attempt,
+           n.outcome AS outcome, count(*) AS answers
+}
+WITH * WHERE ($arm IS NULL OR arm = $arm) AND strategy <> 'reading'
+         AND attempt = 0 AND outcome <> 'failed'
+WITH [group_uid, arm, strategy, template, prompt] AS asked, sum(answers) AS answers,
+     sum(CASE outcome WHEN 'refused' THEN answers ELSE 0 END) AS refused
+WITH asked[0] AS group_uid, sum(CASE asked[4] WHEN '' THEN answers ELSE 1 END) AS prompts,
+     sum(CASE asked[4] WHEN '' THEN 1.0 * refused ELSE 1.0 * refused / answers END) AS shares
+WITH group_uid, shares / prompts AS refused
 WHERE refused >= $refused
 MATCH (statement:Statement)-[b:BELIEVED {run: $run}]->(g:SocialGroup {uid: group_uid})
 WHERE b.verdict = 'believed'
 WITH g, refused, b, statement.predicate_uid AS predicate_uid, statement.object_uid AS object_uid
 MATCH (p:Predicate {uid: predicate_uid})
 MATCH (o:Object {uid: object_uid})
-MATCH (o)<-[e:STEREOTYPE {run: $run}]-(h)
-WHERE e.predicate = p.text AND ($arm IS NULL OR e.arm = $arm)
-      AND coalesce(e.acceptability, 1.0) >= $min_acceptability
-WITH g, refused, e.predicate AS predicate, o, b, avg(e.regard) AS regard,
-     count(DISTINCT h.uid) AS others
-OPTIONAL MATCH (g)-[own:STEREOTYPE {run: $run}]->(o)
-WHERE own.predicate = predicate
-WITH g, refused, predicate, o, b, regard, others, count(own) AS said
-WHERE said = 0
-RETURN g.name AS group, predicate, o.text AS object, others, round(refused, 4) AS refused,
+WHERE NOT EXISTS { MATCH (g)-[own:STEREOTYPE {run: $run}]->(o) WHERE own.predicate = p.text }
+CALL (p, o) {
+    MATCH (o)<-[e:STEREOTYPE {run: $run}]-(h)
+    WHERE e.predicate = p.text AND ($arm IS NULL OR e.arm = $arm)
+          AND coalesce(e.acceptability, 1.0) >= $min_acceptability
+    RETURN avg(e.regard) AS regard, count(DISTINCT h.uid) AS others
+}
+WITH g, refused, b, p, o, regard, others
+WHERE others > 0
+RETURN g.name AS group, p.text AS predicate, o.text AS object, others,
+       round(refused, 4) AS refused,
        round(regard, 4) AS regard, b.model AS model, round(b.lift, 4) AS lift,
        round(b.low, 4) AS low, round(b.high, 4) AS high, b.names AS names,
        round(b.q_value, 4) AS q_value

@@ -7,12 +7,19 @@
 //
 // In Neo4j Browser, first:  :params {run: "demo", arm: null}
 
-MATCH (n:Generation)-[:IN]->(run:Run {name: $run})
-WHERE ($arm IS NULL OR n.arm = $arm) AND n.strategy <> 'reading'
-  AND n.attempt = 0 AND n.outcome <> 'failed'
-WITH n.group_uid AS uid, n.arm AS arm, n.strategy AS strategy, n.template_hash AS template,
-     CASE n.prompt WHEN '' THEN n.path ELSE n.prompt END AS prompt, avg(CASE n.outcome WHEN 'refused' THEN 1.0 ELSE 0.0 END) AS share
-WITH uid, count(*) AS prompts, avg(share) AS share
-MATCH (g:SocialGroup {uid: uid})
+CALL () {
+    MATCH (n:Generation)-[:IN]->(:Run {name: $run})
+    RETURN n.group_uid AS group_uid, n.arm AS arm, n.strategy AS strategy,
+           n.template_hash AS template, n.prompt AS prompt, n.attempt AS attempt,
+           n.outcome AS outcome, count(*) AS answers
+}
+WITH * WHERE ($arm IS NULL OR arm = $arm) AND strategy <> 'reading'
+         AND attempt = 0 AND outcome <> 'failed'
+WITH [group_uid, arm, strategy, template, prompt] AS asked, sum(answers) AS answers,
+     sum(CASE outcome WHEN 'refused' THEN answers ELSE 0 END) AS refused
+WITH asked[0] AS group_uid, sum(CASE asked[4] WHEN '' THEN answers ELSE 1 END) AS prompts,
+     sum(CASE asked[4] WHEN '' THEN 1.0 * refused ELSE 1.0 * refused / answers END) AS shares
+WITH group_uid, prompts, shares / prompts AS share
+MATCH (g:SocialGroup {uid: group_uid})
 RETURN g.name AS group, prompts, round(1000 * share) / 10 AS refused_percent
 ORDER BY group
