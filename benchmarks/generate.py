@@ -30,7 +30,7 @@ from kgbias.crawl.crawler import _build_requests
 from kgbias.crawl.plans import plan_expansion, plan_initial_prompts, repeat_for_answers
 from kgbias.crawl.strategies import TriplePool
 from kgbias.graph.types import Triple
-from kgbias.models import open_model
+from kgbias.models import open_model, products
 from kgbias.models.base import Request
 
 THINGS = {
@@ -147,19 +147,22 @@ class ProductClock:
 
     def __enter__(self) -> "ProductClock":
         self.seconds = 0.0
-        self._linear = torch.nn.functional.linear
+        self._linear, self._multiply = torch.nn.functional.linear, products.multiply
+        torch.nn.functional.linear = self._timed(self._linear)
+        products.multiply = self._timed(self._multiply)  # where oneDNN makes them
+        return self
 
-        def linear(*arguments: Any) -> Any:
+    def _timed(self, product: Any) -> Any:
+        def timed_product(*arguments: Any) -> Any:
             began = time.process_time()
-            result = self._linear(*arguments)
+            result = product(*arguments)
             self.seconds += time.process_time() - began
             return result
 
-        torch.nn.functional.linear = linear
-        return self
+        return timed_product
 
     def __exit__(self, *_: object) -> None:
-        torch.nn.functional.linear = self._linear
+        torch.nn.functional.linear, products.multiply = self._linear, self._multiply
 
 
 def main() -> None:
