@@ -129,7 +129,7 @@ def test_apx_scores_what_the_decoder_says(t5: Path) -> None:
     assert means.table.values[0] == pytest.approx(perplexity / ratio[:, None], rel=1e-6)
 
 
-def test_what_an_encoder_decoder_is_read_as(tmp_path: Path, t5: Path, texts: Texts) -> None:
+def test_what_an_encoder_decoder_is_read_as(tmp_path: Path, t5: Path) -> None:
     """A decoder that can stand alone does, unless its encoder is to read something."""
     sizes = {"layers": 1, "attention_heads": 2, "ffn_dim": 32}
     both = {f"{part}_{name}": n for part in ("encoder", "decoder") for name, n in sizes.items()}
@@ -137,11 +137,11 @@ def test_what_an_encoder_decoder_is_read_as(tmp_path: Path, t5: Path, texts: Tex
     bart = f"hf:{tmp_path}"
     assert open_scorer(bart).convention.kind == "decoder"
     assert open_scorer(bart, instruction="{group}").convention.kind == "seq2seq"
-    with texts.raises(UsageError):
+    with pytest.raises(UsageError, match=r"begin does not apply to .*, an encoder-decoder"):
         open_scorer(f"hf:{t5}", begin="eos")
-    with texts.raises(ModelError):
+    with pytest.raises(ModelError, match="cannot be loaded as the decoder of an encoder-decoder"):
         open_scorer(f"hf:{t5}", kind="decoder")
-    with texts.raises(UsageError):
+    with pytest.raises(UsageError, match=r"instruction does not apply to .* has no encoder"):
         open_scorer(bart, kind="decoder", instruction="x")
 
 
