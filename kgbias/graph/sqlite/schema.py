@@ -366,6 +366,12 @@ MIGRATIONS = [
         {column_definitions(NearDuplicate)},
         PRIMARY KEY (run_id, statement_id)) WITHOUT ROWID;
     """,
+    """
+    -- The language of a run, and what a run in another one calls a group: its name, then others.
+    ALTER TABLE run ADD COLUMN language TEXT NOT NULL DEFAULT 'en';
+    UPDATE run SET language = coalesce(json_extract(config, '$.pack.language'), 'en');
+    ALTER TABLE run_group ADD COLUMN names TEXT;
+    """,
 ]
 
 
@@ -381,14 +387,9 @@ def _edge_table(edge: EdgeRecord) -> str:
     """
 
 
-# A younger migration goes after these.
+# Last, so that a new kind adds a migration to a store and moves none. Whoever writes a migration
+# above writes out the tables below that stores have by then, and names them `own_table`.
 MIGRATIONS += [_edge_table(edge) for edge in EDGE_RECORDS.values() if not edge.own_table]
-MIGRATIONS.append("""
-    -- The language of a run, and what a run in another one calls a group: its name, then others.
-    ALTER TABLE run ADD COLUMN language TEXT NOT NULL DEFAULT 'en';
-    UPDATE run SET language = coalesce(json_extract(config, '$.pack.language'), 'en');
-    ALTER TABLE run_group ADD COLUMN names TEXT;
-    """)
 # `PRAGMA user_version` counts the migrations from 200; a store with a lower number is refused.
 # Whoever renames a column before 0.1.0 is released raises this to the next hundred.
 _LAST_DEVELOPMENT_VERSION = 199  # schemas 1 to 199 are those of development versions
