@@ -308,8 +308,10 @@ def hold_against(
 
 
 def print_wordings(found: RecordedAgreement) -> None:
-    """The AUC of each wording over traits, on either half of them."""
+    """The AUC of each wording over traits, if any were asked, on either half of them."""
     traits = [n for n, kind in enumerate(found.table.kinds) if kind == "trait"]
+    if not traits:
+        return
     print("\n| wording | traits | one half | the other |\n|---|---|---|---|")
     shown = {
         f"{direction}: {wording}": lifts
