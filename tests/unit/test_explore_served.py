@@ -520,10 +520,10 @@ def test_runs_are_read_again_when_they_have_changed(
 
     store.set_status(run.id, "running")
     assert not look() and not look() and len(live.running_lines) == 1
-    assert "more answers" not in live.running_lines[0]
+    assert "more answer" not in live.running_lines[0]
     store.keep_answers([Said("new", "m", "snow", "stop", 1, 1)])
     assert not look()
-    texts.check_lines(live.running_lines[0], "more answers")  # no statements yet
+    texts.check_lines(live.running_lines[0], "more answer")  # no statements yet
     store.put(run.id, GroupScore, [GroupScore(0.0, -1.0, 1.0, 9, GROUPS[0].id, "overall_regard")])
     assert look() and look()  # measured, whether or not its crawl goes on
     live.mark_read(0.0)
@@ -542,7 +542,7 @@ def test_runs_are_read_again_when_they_have_changed(
         with pytest.raises(StoreError):
             look()
         assert not live.has_changed()  # not at once
-    assert look() and "more answers" not in live.running_lines[0]  # nothing is missed
+    assert look() and "more answer" not in live.running_lines[0]  # nothing is missed
     live.mark_read(0.0)
     store.set_status(run.id, "complete")
     assert look() and live.running_lines == []

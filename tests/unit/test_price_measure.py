@@ -124,7 +124,7 @@ def test_the_command_shows_it_and_stops(store: Path, texts: Texts) -> None:
         "regard=llm:openai:nothing",
     ]
     shown = CliRunner().invoke(cli, asked)
-    texts.check_lines(" ".join(shown.stdout.split()), "regard llm:openai:nothing")
-    texts.check(shown.stdout)
+    texts.check_lines(shown.stdout, "llm:openai:nothing")
+    texts.check_lines(shown.stdout, "nothing was")
     data = json.loads(CliRunner().invoke(cli, [*asked, "--json"]).stdout)
     assert data["run"] == "said" and data["scorers"][0]["answer_tokens_at_most"] == 7200

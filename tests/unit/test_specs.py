@@ -14,8 +14,8 @@ from kgbias.models import (
     Spec,
     gguf,
     parse_spec,
+    pretrained,
     resolve,
-    spec,
 )
 from kgbias.models.base import ModelInfo
 from kgbias.models.kinds import check_completes
@@ -159,7 +159,7 @@ def test_what_keeps_a_model_from_being_fetched_is_not_called_missing(
     def refuse(*_: object, **__: object) -> None:
         raise error
 
-    monkeypatch.setattr(spec, "load_pretrained", refuse)
+    monkeypatch.setattr(pretrained, "load_pretrained", refuse)
     with pytest.raises(ModelError, match=f"^'someone/model' cannot be .*{said}"):
         resolve("hf:someone/model")
 
@@ -204,7 +204,7 @@ def test_why_a_model_of_the_hub_cannot_be_had(
     def fails(*_: Any, **__: Any) -> None:
         raise hub_error(name, code)
 
-    monkeypatch.setattr(spec, "load_pretrained", fails)
+    monkeypatch.setattr(pretrained, "load_pretrained", fails)
     with pytest.raises(ModelError, match=said):
         resolve("hf:org/model")
 
