@@ -35,7 +35,7 @@ class CommandEntry:
     section: str = "Methods"
 
 
-_MAIN_WAY, _METHODS, _STRANGERS = "The main way", "Methods", "Of other packages"
+_MAIN_WAY, _METHODS, _STRANGERS = "Main workflow", "Methods", "Of other packages"
 MAX_DESCRIBED = 25  # commands with a line on the first page; of the others it has the names
 _SECTIONS = (_MAIN_WAY, _METHODS, "Ask and look", "Get statements", "Check", "Publish", "Maintain")
 # the main way in the order of the work; other sections are by name

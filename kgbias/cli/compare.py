@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
-    section="The main way",
+    section="Main workflow",
     short_help="Test differences between groups, or between runs.",
     examples=("kgbias compare smollm2 --pairwise", "kgbias compare smollm2 llama --margin 0.1"),
 )

@@ -60,7 +60,7 @@ def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[A
 
 @click.command(
     cls=Command,
-    section="The main way",
+    section="Main workflow",
     short_help="Ask a model for stereotypes and keep them as a graph.",
     examples=(
         "kgbias crawl --model smollm2 --category gender",

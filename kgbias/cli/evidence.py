@@ -49,7 +49,7 @@ _NO_VERDICT = f"or said of a group with fewer than {MIN_NAMES} names, of which n
 
 @click.command(
     cls=Command,
-    section="The main way",
+    section="Main workflow",
     short_help="Join what was said, believed and embedded.",
     examples=("kgbias evidence smollm2 --model smollm2",),
 )

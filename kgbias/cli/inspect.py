@@ -117,7 +117,7 @@ def _print_cost(cost_rows: "kgbias.Rows[GroupCost]") -> None:
 
 @click.command(
     cls=Command,
-    section="The main way",
+    section="Main workflow",
     short_help="Write runs as a page to explore.",
     examples=("kgbias explore smollm2 -o explore.html",),
 )

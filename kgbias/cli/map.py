@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
-    section="The main way",
+    section="Main workflow",
     short_help="Crawl, measure, find beliefs, and write both pages.",
     examples=(
         "kgbias map --model smollm2 --category gender",

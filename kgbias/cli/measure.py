@@ -193,7 +193,7 @@ def group_by_measure(scorers: tuple[tuple[str, str], ...]) -> dict[str, list[str
 
 @click.command(
     cls=Command,
-    section="The main way",
+    section="Main workflow",
     short_help="Score a run's triples and compute group figures.",
     examples=("kgbias measure smollm2 --topics",),
 )

@@ -33,7 +33,7 @@ from kgbias.study.reproduction import Difference, Reproduction
 
 @click.command(
     cls=Command,
-    section="The main way",
+    section="Main workflow",
     short_help="Write a run's figures and tables for a paper.",
     examples=("kgbias figures smollm2 -o figures",),
 )
@@ -56,7 +56,7 @@ def figures(
 
 @click.command(
     cls=Command,
-    section="The main way",
+    section="Main workflow",
     short_help="Write a run's report as an HTML page.",
     examples=("kgbias report smollm2 -o report.html",),
 )
@@ -108,7 +108,7 @@ def report(
 
 @click.command(
     cls=Command,
-    section="The main way",
+    section="Main workflow",
     short_help="Write a run's triples for other tools.",
     examples=("kgbias export smollm2 -o triples.csv --min-count 2",),
 )

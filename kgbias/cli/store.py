@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @click.command(
     cls=Command,
-    section="The main way",
+    section="Main workflow",
     short_help="List the runs in a store.",
     examples=("kgbias runs",),
 )
