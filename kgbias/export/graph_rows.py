@@ -15,6 +15,7 @@ from kgbias.graph.graph_tables import (
     PropertyValues,
     property_values,
 )
+from kgbias.graph.node_records import held_nodes
 from kgbias.graph.record import to_properties
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.types import Answer, AssociationNode, ChosenEdge, Metric
@@ -30,6 +31,7 @@ class GraphRows(ExportPasses):
         self.corpus = run.corpus()
         self.sofa = run.sofa_results()
         self.labels = run.store.labels()
+        self.held_nodes = [(node, run.find_all(node.record)) for node in held_nodes()]
         self.stereotype_matches = run.stereotype_matches()
         probe_set_ids = {r.probe_set for r in self.sofa}
         self.probe_sets = (
@@ -67,6 +69,8 @@ class GraphRows(ExportPasses):
         yield graph_tables.descriptor_nodes(self.flags)
         yield graph_tables.record_nodes(ProbeSet, self.probe_sets)
         yield graph_tables.record_nodes(SofaResult, self.sofa)
+        for node, records in self.held_nodes:
+            yield graph_tables.record_nodes(node.record, records)
 
     def iter_edges(self) -> Iterator[EdgeTable]:
         """The edges between nodes that the export has."""
@@ -88,6 +92,9 @@ class GraphRows(ExportPasses):
         for edge in plain_edges():
             records = run.find_all(edge.record)
             yield graph_tables.record_edges(edge, run.id, run.name, records)
+        for node, nodes in self.held_nodes:
+            assert node.run_edge is not None
+            yield graph_tables.record_edges(node.run_edge, run.id, run.name, node.edges_to(nodes))
         if self.profiles:
             yield from graph_tables.profile_edges(run.id, self.profiles)
         yield graph_tables.flag_edges(self.flags)

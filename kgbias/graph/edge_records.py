@@ -64,6 +64,7 @@ class EdgeRecord:
         whole: those of a run (and asking) are replaced together.
         first: the properties that come first in tables.
         own_table: the table that SQLite keeps it in, if it is older than this declaration.
+        of_node: whether it comes and goes with the node at its end (`kgbias.graph.node_records`).
         record: the class that declares it.
     """
 
@@ -78,6 +79,7 @@ class EdgeRecord:
     whole: bool = False
     first: tuple[str, ...] = ()
     own_table: str = ""
+    of_node: bool = False
     record: RecordClass = object
 
     @property
@@ -146,5 +148,5 @@ def edges_by_asking() -> Mapping[AskingRecord, tuple[EdgeRecord, ...]]:
 
 
 def plain_edges() -> tuple[EdgeRecord, ...]:
-    """The kinds of edges that come from no asking."""
-    return tuple(e for e in EDGE_RECORDS.values() if e.asking is None)
+    """The kinds of edges that come from no asking, and not with a node."""
+    return tuple(e for e in EDGE_RECORDS.values() if e.asking is None and not e.of_node)

@@ -9,6 +9,7 @@ from typing import TypeVar
 from kgbias.errors import RunNotFound
 from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.edge_records import edges_by_asking, plain_edges
+from kgbias.graph.node_records import held_nodes
 from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import BeliefRun, ChosenEdge, Generation, Triple, TripleView
@@ -67,6 +68,8 @@ def push_run(run: StoredRun, target: Store, progress: Progress | None = None) ->
     target.save_topics(run.id, source.topics(run.id))
     target.save_associations(run.id, source.associations(run.id))
     target.save_attributions(source.attributions(run.id))
+    for node in held_nodes():  # first: edges may have them as ends
+        target.put(run.id, node.record, source.find_all(run.id, node.record))
     for edge in plain_edges():
         target.put(run.id, edge.record, source.find_all(run.id, edge.record))
     for belief_run in source.find_all(run.id, BeliefRun):

@@ -8,9 +8,9 @@ docs/graph-shape.md (`describe_shape`) are made from this table or held to it by
 The contract suite writes one of everything to both stores and compares what Cypher sees. To add a
 property, annotate a field of its record; for a generation or triple, also extend the code that
 writes them in bulk
-(`sqlite/crawls.py`). An edge of a run is added by its record alone
-(`kgbias.graph.edge_records`). A node that is a record is declared at its class
-(`kgbias.graph.node_records`) and named here; it also needs its table (`sqlite/schema.py`), as does
+(`sqlite/crawls.py`). An edge of a run, or a node that runs hold, is added by its record alone
+(`kgbias.graph.edge_records`, `kgbias.graph.node_records`). Any other node that is a record is
+declared at its class and named here; it also needs its table (`sqlite/schema.py`), as does
 an edge that is kept in another way, with its SELECT (`sqlite/selects.py`) and rows
 (`graph_tables.py`); and methods of `Store` in both stores, which `push.py` and
 `kgbias.export.graph_rows` call. The suite fails until both stores agree.
@@ -24,7 +24,7 @@ from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
 from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS
 from kgbias.graph.integrity import Passage, Relation
 from kgbias.graph.labels import Label, Rater
-from kgbias.graph.node_records import NODE_RECORDS
+from kgbias.graph.node_records import NODE_RECORDS, held_nodes
 from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.record import Property, properties
 from kgbias.graph.sofa import (
@@ -140,7 +140,7 @@ def _record_node(kind: type) -> Node:
     )
 
 
-NODES: tuple[Node, ...] = (
+_NAMED_NODES: tuple[Node, ...] = (
     Node("Category", "a class of groups", "name", "name", properties(Category)),
     Node(
         "SocialGroup",
@@ -260,6 +260,10 @@ NODES: tuple[Node, ...] = (
         "name",
         (*_UID, *_text_properties(name="people and attribute"), *properties(Stereotype)),
     ),
+)
+NODES = (
+    *_NAMED_NODES,
+    *(_record_node(node.record) for node in held_nodes()),
 )
 
 _RUN = _text_properties(run="the run's name")

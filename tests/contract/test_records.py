@@ -1,4 +1,5 @@
-"""Whatever the records that declare themselves as edges hold, both stores give it back."""
+"""Whatever the records that declare themselves as edges or nodes of runs hold, both stores give it
+back."""
 
 import math
 import subprocess
@@ -21,6 +22,7 @@ from kgbias.graph.edge_records import (
     edges_by_asking,
     plain_edges,
 )
+from kgbias.graph.node_records import NodeRecord, held_nodes
 from kgbias.graph.record import OrNaN, to_properties
 from kgbias.graph.store import Store
 from kgbias.graph.types import (
@@ -74,12 +76,25 @@ def values_of(hint: Any) -> st.SearchStrategy[Any]:
     return VALUES[hint]
 
 
-def records_of(edge: EdgeRecord) -> st.SearchStrategy[list[Any]]:
-    """Records of a kind, of which no two are the same edge."""
+def nodes_of(node: NodeRecord) -> st.SearchStrategy[list[Any]]:
+    """Records of a kind of nodes, by id, of which no two are the same."""
+    hints = get_type_hints(node.record, include_extras=True)
+    by_field = {f.name: values_of(hints[f.name]) for f in fields(node.record)}
+    nodes = st.builds(node.record, **by_field)
+    several = st.lists(nodes, min_size=1, max_size=4, unique_by=lambda record: record.id)
+    return several.map(lambda records: sorted(records, key=lambda record: record.id))
+
+
+def node_content(records: list[Any]) -> list[Any]:
+    return [(record.id, to_properties(record)) for record in records]
+
+
+def records_of(edge: EdgeRecord, ids: Mapping[str, list[str]]) -> st.SearchStrategy[list[Any]]:
+    """Records of a kind of edges, of which no two are the same; `ids` are those of nodes."""
     hints = get_type_hints(edge.record, include_extras=True)
     by_field = {
-        f.name: st.sampled_from(IDS[f.name])
-        if f.name in IDS
+        f.name: st.sampled_from(ids[f.name])
+        if f.name in ids
         else KEYS
         if f.name in edge.keys
         else values_of(hints[f.name])
@@ -125,15 +140,23 @@ def check(store: Store, data: st.DataObject) -> None:
         kind: kind(ModelInfo("asked"), (("n", "1"),), data.draw(JSON) | {"found": True})
         for kind in ASKING_RECORDS
     }
+    held = [(node, data.draw(nodes_of(node))) for node in held_nodes()]
+    for node, records in held:
+        for _ in range(2):
+            store.put(run.id, node.record, records)
+        found = store.find_all(run.id, node.record)
+        assert node_content(found) == node_content(records), node.label
+        store.put(other_run.id, node.record, records[:1])
+    ids = IDS | {f"{node.table}_id": [r.id for r in records] for node, records in held}
     put: list[tuple[EdgeRecord, ProbeRun | None, list[Any]]] = [
-        *((edge, None, data.draw(records_of(edge))) for edge in plain_edges()),
+        *((edge, None, data.draw(records_of(edge, ids))) for edge in plain_edges()),
         *(
-            (edge, askings[asking.record], data.draw(records_of(edge)))
+            (edge, askings[asking.record], data.draw(records_of(edge, ids)))
             for asking, edges in edges_by_asking().items()
             for edge in edges
         ),
     ]
-    assert {edge for edge, _, _ in put} == set(EDGE_RECORDS.values())
+    assert {edge for edge, _, _ in put} == {e for e in EDGE_RECORDS.values() if not e.of_node}
     for edge, asking, records in put:
         for _ in range(2):
             store.put(run.id, edge.record, records, asking=asking)
@@ -166,11 +189,19 @@ def check(store: Store, data: st.DataObject) -> None:
         assert store.find_all(run.id, edge.record, asking=asking) == []
         found = store.find_all(other_run.id, edge.record, asking=asking)
         assert content(edge, found) == content(edge, records[:1]), edge.type
+    for node, records in held:
+        assert store.find_all(run.id, node.record) == []
+        found = store.find_all(other_run.id, node.record)
+        assert node_content(found) == node_content(records[:1]), node.label
     store.delete(other_run.id)
 
 
 def test_records_come_back_as_they_were_put(store: Store) -> None:
-    examples = 3 if "://" in store.url else 12
+    check_records(store, 3 if "://" in store.url else 12)
+
+
+def check_records(store: Store, examples: int) -> None:
+    """Put, find, replace and delete records of each kind that is declared."""
 
     @settings(
         max_examples=examples,
@@ -189,9 +220,8 @@ def test_records_come_back_as_they_were_put(store: Store) -> None:
 
 @pytest.mark.slow  # a process of its own
 @pytest.mark.integration
-def test_a_new_kind_of_edge_is_its_declaration(store: Store, tmp_path: Path) -> None:
-    script = Path(__file__).parent / "new_edge.py"
-    done = subprocess.run(
-        [sys.executable, str(script), store.url, str(tmp_path)], capture_output=True, text=True
-    )
+@pytest.mark.parametrize("script", ["new_edge.py", "new_node.py"])
+def test_a_new_kind_is_its_declaration(store: Store, tmp_path: Path, script: str) -> None:
+    command = [sys.executable, str(Path(__file__).parent / script), store.url, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,5 @@
-"""The records that are edges (`kgbias.graph.edge_records`), and how models were asked for them."""
+"""The records that are edges (`kgbias.graph.edge_records`), how models were asked for them, and the
+nodes that runs hold (`kgbias.graph.node_records`)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
@@ -9,11 +10,13 @@ from kgbias.backends.neo4j.session import (
     Neo4jSession,
     Statement,
     edge_statements,
+    node_statements,
     read_model,
 )
 from kgbias.graph import graph_tables, shape
 from kgbias.graph.edge_records import AskingRecord, EdgeRecord
 from kgbias.graph.edge_store import EdgeScope, EdgeStore
+from kgbias.graph.node_records import NodeRecord
 from kgbias.graph.record import build_record
 
 # MERGE, or `old.run = run.name`, would scan the index of all edges of the run for each row.
@@ -36,6 +39,21 @@ ORDER BY spec, p.uid"""
 
 class Neo4jEdges(Neo4jSession, EdgeStore):
     """See `kgbias.graph.store.Store`."""
+
+    def _write_nodes(self, node: NodeRecord, run_id: str, records: Sequence[Any]) -> None:
+        assert node.run_edge is not None
+        edges = node.edges_to(records)
+        self.write(
+            *node_statements(graph_tables.record_nodes(node.record, records)),
+            *edge_statements(graph_tables.record_edges(node.run_edge, run_id, "", edges)),
+        )
+
+    def _read_nodes(self, node: NodeRecord, run_id: str) -> list[Any]:
+        query = (
+            f"MATCH (:Run {{uid: $run}})-[:{node.held_by}]->(n:{node.label}) "
+            "RETURN properties(n) AS n ORDER BY n.uid"
+        )
+        return self.records(node.record, query, run=run_id)
 
     def _write_edges(
         self, scope: EdgeScope, records: Sequence[Any], replacing: Mapping[str, Collection[str]]

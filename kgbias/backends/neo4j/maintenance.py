@@ -12,7 +12,7 @@ from kgbias.graph.decisions import DECISION_COLUMNS
 from kgbias.graph.edge_records import EDGE_RECORDS
 from kgbias.graph.integrity import Fault, find_wrong_ids
 from kgbias.graph.labels import LABEL_CONTENT
-from kgbias.graph.node_records import checked_nodes
+from kgbias.graph.node_records import NodeRecord, checked_nodes, held_nodes
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.wording import how
 
@@ -77,6 +77,19 @@ CALL (run) {{ MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:{ed
              WITH DISTINCT s.{uid} AS uid MATCH (n:{label} {{uid: uid}}) RETURN n }}
 WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{other_holders}
     OR EXISTS {{ (s:Statement {{{uid}: n.uid}}) WHERE {_statement_stays("s")} }})"""
+
+
+def _held_query(node: NodeRecord) -> str:
+    """The nodes of a kind that runs hold which only this one has, and no edge of another."""
+    matches = [f"MATCH (run)-[:{node.held_by}]->(n:{node.label}) RETURN n"]
+    stays = [f"EXISTS {{ (n)<-[:{node.held_by}]-(o:Run) WHERE o <> run }}"]
+    for edge in _run_edges(node.label).split("|") if _run_edges(node.label) else ():
+        matches.append(f"MATCH (n:{node.label})-[:{edge} {{run: run.name}}]-() RETURN n")
+        stays.append(f"EXISTS {{ (n)-[e:{edge}]-() WHERE e.run <> run.name }}")
+    return f"""
+MATCH (run:Run {{uid: $run}})
+CALL (run) {{ {" UNION ".join(matches)} }}
+WITH DISTINCT run, n WHERE NOT ({" OR ".join(stays)})"""
 
 
 # What only this run holds, label by label, in order of deletion. A node goes before whatever leads
@@ -154,6 +167,7 @@ WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:SOUGHT]-(o:Run) WHERE o <> run }"
     "StereotypeTable": """
 MATCH (run:Run {uid: $run})-[:HELD_AGAINST]->(n:StereotypeTable)
 WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:HELD_AGAINST]-(o:Run) WHERE o <> run }""",
+    **{node.label: _held_query(node) for node in held_nodes()},
     "Triple": f"""{_SAID_TRIPLES}
 WITH DISTINCT run, t, t AS n WHERE NOT {_TRIPLE_STAYS}""",
     "TopicModel": "MATCH (:Run {uid: $run})-[:MODELLED_BY]->(n:TopicModel) WITH n",

@@ -1,10 +1,12 @@
-"""The records that are edges (`kgbias.graph.edge_records`), and how models were asked for them."""
+"""The records that are edges (`kgbias.graph.edge_records`), how models were asked for them, and the
+nodes that runs hold (`kgbias.graph.node_records`)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kgbias.graph.edge_records import AskingRecord, EdgeRecord
 from kgbias.graph.edge_store import EdgeScope, EdgeStore
+from kgbias.graph.node_records import NodeRecord
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.types import ChosenEdge
 from kgbias.models.base import ModelInfo
@@ -17,6 +19,21 @@ class SQLiteEdges(Database, EdgeStore):
         with self._transaction():
             for record in records:
                 self._write_asking(asking, run_id, record)
+
+    def _write_nodes(self, node: NodeRecord, run_id: str, records: Sequence[Any]) -> None:
+        assert node.run_edge is not None
+        with self._transaction():
+            self._write_records(node.table, records)
+            self._write_records(node.run_edge.table, node.edges_to(records), run_id=run_id)
+
+    def _read_nodes(self, node: NodeRecord, run_id: str) -> list[Any]:
+        assert node.run_edge is not None
+        return self._records(
+            node.record,
+            f"SELECT {node.table}.* FROM {node.table} JOIN {node.run_edge.table} "
+            f"ON id = {node.run_edge.ids[1]} WHERE run_id = ? ORDER BY id",
+            (run_id,),
+        )
 
     def _write_edges(
         self, scope: EdgeScope, records: Sequence[Any], replacing: Mapping[str, Collection[str]]

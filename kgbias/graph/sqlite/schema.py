@@ -22,6 +22,7 @@ from kgbias.errors import StoreError
 from kgbias.graph.decisions import DECISION_PROPERTIES as DECISION
 from kgbias.graph.edge_records import EDGE_RECORDS, EdgeRecord
 from kgbias.graph.labels import Label, Rater
+from kgbias.graph.node_records import NodeRecord, held_nodes
 from kgbias.graph.record import Property, PropertyType, properties
 from kgbias.graph.sofa import ProbeStatement, SofaCategory, SofaGroup, SofaResult, SofaStatement
 from kgbias.graph.sqlite.file_check import APPLICATION_ID, active_object_error
@@ -377,19 +378,30 @@ MIGRATIONS = [
 
 def _edge_table(edge: EdgeRecord) -> str:
     """The table of a type of edge that is younger than the tables above."""
-    ids = ", ".join(
-        f"{column} TEXT NOT NULL" for column in edge.key_columns if column not in edge.keys
-    )
+    ids = [f"{column} TEXT NOT NULL" for column in edge.key_columns if column not in edge.keys]
     columns = _column_definitions(properties(edge.record, moved_first=edge.keys))
     return f"""
-    CREATE TABLE {edge.table} (
-        {ids}, {columns}, PRIMARY KEY ({", ".join(edge.key_columns)})) WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS {edge.table} (
+        {", ".join(filter(None, (*ids, columns)))},
+        PRIMARY KEY ({", ".join(edge.key_columns)})) WITHOUT ROWID;
     """
 
 
-# Last, so that a new kind adds a migration to a store and moves none. Whoever writes a migration
-# above writes out the tables below that stores have by then, and names them `own_table`.
-MIGRATIONS += [_edge_table(edge) for edge in EDGE_RECORDS.values() if not edge.own_table]
+def _node_table(node: NodeRecord) -> str:
+    """The table of a kind of nodes that runs hold."""
+    return f"""
+    CREATE TABLE IF NOT EXISTS {node.table} (
+        id TEXT PRIMARY KEY, {column_definitions(node.record)}) WITHOUT ROWID;
+    """
+
+
+# Last, so that a new kind adds a migration to a store and moves none above. Whoever writes one
+# above writes out the tables of these that stores have by then.
+_DECLARED_TABLES = [
+    *(_edge_table(edge) for edge in EDGE_RECORDS.values() if not edge.own_table),
+    *(_node_table(node) for node in held_nodes()),
+]
+MIGRATIONS += _DECLARED_TABLES
 # `PRAGMA user_version` counts the migrations from 200; a store with a lower number is refused.
 # Whoever renames a column before 0.1.0 is released raises this to the next hundred.
 _LAST_DEVELOPMENT_VERSION = 199  # schemas 1 to 199 are those of development versions
@@ -410,9 +422,9 @@ def migrate(connection: sqlite3.Connection) -> None:
     # The lock for writing comes before the version is read.
     connection.execute("BEGIN IMMEDIATE")
     try:
-        for migration in MIGRATIONS[
-            max(schema_version(connection) - _LAST_DEVELOPMENT_VERSION, 0) :
-        ]:
+        first = max(schema_version(connection) - _LAST_DEVELOPMENT_VERSION, 0)
+        # A kind that is declared before others moves theirs: any of these may be the new one.
+        for migration in (*MIGRATIONS[first:], *_DECLARED_TABLES):
             # One by one: `executescript` would commit the transaction first.
             for statement in _split_statements(migration):
                 connection.execute(statement)
@@ -581,6 +593,7 @@ KEY_COLUMNS = {
 # The nodes that runs share, each before those that it refers to (names last: a name that only a
 # group holds goes with it), and the labels of all nodes.
 SHARED_TABLES = (
+    *(node.table for node in held_nodes()),
     "association_test",
     "sofa",
     "probe_set",

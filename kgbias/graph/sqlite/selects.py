@@ -43,8 +43,8 @@ def _record_select(edge: EdgeRecord) -> str:
     """Edges that are records: rows of a table."""
     start, end = (column or "run_id" for column in edge.ids)
     if edge.starts_at_run:
-        columns = _property_columns(edge.type)
-        return f"SELECT {start} AS a, {end} AS b, {columns} FROM {edge.table}"
+        columns = "".join(f", {p.name}" for p in shape.get_edge(edge.type).properties)
+        return f"SELECT {start} AS a, {end} AS b{columns} FROM {edge.table}"
     if (asking := edge.asking) is None:
         columns = _property_columns(edge.type, "run", table=edge.table)
         return f"""
