@@ -952,8 +952,7 @@ def _describe_missing(
         )
         lines.append(
             f"{unprobed:,} statement{' was' if unprobed == 1 else 's were'} said but not probed: "
-            f"{more} "
-            "asks more"
+            f"{more} asks more"
         )
     small_groups = [
         n for line in belief_run.record.get("categories", []) for n in line["too_few_names"]

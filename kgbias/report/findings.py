@@ -218,14 +218,12 @@ def _belief_kind(data: RunData, explorer: str) -> FindingKind | None:
     remark = (
         f"In all, {floor['believed']:,} of {floor['pairs']:,} pairs of a group and a statement are "
         f"believed. Of as many pairs with made-up names, {format_mean_count(by_chance)} would be "
-        f"believed on "
-        "average."
+        f"believed on average."
     )
     if naming_count:
         remark += (
             f" In {naming_count:,} of the {floor['believed']:,} pairs the statement names a "
-            f"group: such "
-            "pairs are not among the findings above."
+            f"group: such pairs are not among the findings above."
         )
     other_model = "" if evidence.belief_run.model.id == data.run.model.id else model
     findings = [_belief_finding(row, model, other_model) for row in strongest.values()]
@@ -252,8 +250,7 @@ def _belief_finding(row: Evidence, model: str, other_model: str) -> Finding:
     test_note = (
         "Beyond what each name makes likelier anyway. By t-test over "
         f"{pluralise(row.lift.n, 'name')} of the group, against half a bit: "
-        f"{p_value_words(row.q_value)}, "
-        f"corrected "
+        f"{p_value_words(row.q_value)}, corrected "
         "for the statements tried about this group (Benjamini and Hochberg); it holds with any one "
         "of the names left out."
     )
@@ -562,8 +559,7 @@ def _alone_note(families: Sequence[OmnibusTest]) -> str:
         return ""
     return (
         f". The tests of one measure alone show {' and '.join(claims)}: that is not shown among "
-        f"all "
-        "the questions of this page"
+        f"all the questions of this page"
     )
 
 
@@ -736,11 +732,9 @@ def _refusal_finding(
     )
     test_note = (
         f"By dealing whole prompts anew, by their first attempts: "
-        f"{p_value_words(group_refusals.q)}, corrected "
-        f"for "
+        f"{p_value_words(group_refusals.q)}, corrected for "
         f"{pluralise(len(test.groups), 'group')}. Whether any group{_of_category(test.category)} "
-        f"differs: "
-        f"{p_value_words(family_p)}, {correction_words(categories, 'such question')}."
+        f"differs: {p_value_words(family_p)}, {correction_words(categories, 'such question')}."
     )
     return Finding(
         "About whom it declines",
