@@ -159,7 +159,7 @@ def _save_view(graph: Any, key: _ViewKey) -> None:
     path, state, _ = key
     try:
         place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        graph.save(str(place.file), fsync=False)  # written beside it and renamed
+        graph.save(str(place.file), fsync=False, layout="compact")  # written beside it and renamed
         place.make_room(lambda: state.endswith(f" {file_stamp(path)}"), _MAX_CACHE_BYTES)
     except (kglite.KgError, OSError, ValueError):
         return
