@@ -56,13 +56,19 @@ def found() -> set[str]:
 def test_every_place_that_reads_what_others_wrote_is_in_the_list() -> None:
     text = (ROOT / "tests" / "attack" / "README.md").read_text("utf-8")
     section = text.split("## Every place that reads what others wrote")[1].split("\n## ")[0]
-    rows = [re.findall(r"`([a-z_0-9/]+\.py)`", row) for row in section.splitlines()]
-    assert all(len(row) == len(set(row)) for row in rows), "a place is listed twice"
-    listed, there = {place for row in rows for place in row}, found()
+    kinds = {row.split("|")[1] for row in section.splitlines() if row.startswith("|")}
+    rows = section.splitlines()
+    for path in ROOT.glob("tests/*/*/inputs.md"):
+        own_rows = [row for row in path.read_text("utf-8").splitlines() if row.startswith("|")]
+        assert {row.split("|")[1] for row in own_rows} <= kinds, f"{path} has a row of its own"
+        rows += own_rows
+    places = [re.findall(r"`([a-z_0-9/]+\.py)`", row) for row in rows]
+    assert all(len(row) == len(set(row)) for row in places), "a place is listed twice"
+    listed, there = {place for row in places for place in row}, found()
     assert not there - listed, (
         f"{', '.join(sorted(there - listed))} reads what somebody else may have written: add it to "
         "the row of that section whose last column is true of it (what bounds its size, its form "
-        "and its time), or write a row that says what does"
+        "and its time), or write a row that says what does; of a method, in its inputs.md"
     )
     assert not listed - there, f"{', '.join(sorted(listed - there))} no longer reads: take it out"
 
