@@ -104,6 +104,7 @@ def twins(run: Path, folder: Path) -> tuple[Path, Path]:
     return Path(shutil.copy(run, folder / "a.db")), Path(shutil.copy(run, folder / "b.db"))
 
 
+@pytest.mark.slow
 def test_a_killed_worker_loses_and_doubles_nothing(ray: Any, run: Path, tmp_path: Path) -> None:
     one, other = twins(run, tmp_path)
     killed = []
@@ -116,6 +117,7 @@ def test_a_killed_worker_loses_and_doubles_nothing(ray: Any, run: Path, tmp_path
     assert killed
 
 
+@pytest.mark.slow
 def test_what_was_stopped_goes_on(ray: Any, run: Path, tmp_path: Path) -> None:
     one, other = twins(run, tmp_path)
 
