@@ -71,13 +71,17 @@ class FileLease:
                 self._claim.unlink()
 
     def renew(self, mine: Holder) -> bool:
-        holder = self.holder()
-        if holder is None:
-            return self.take(mine, None)
-        if holder == mine:
-            # Written in place, with the same bytes: a reader never finds it empty.
-            with suppress(OSError), self._path.open("r+b") as file:
-                file.write(_holder_bytes(mine))
+        try:
+            with self._path.open("r+b") as file:
+                holder = _read_holder(file.read(_MAX_LEASE_BYTES))
+                if holder == mine:
+                    # Written in place, with the same bytes: a reader never finds it empty. If it
+                    # has been exchanged since it was opened, this file is nobody's.
+                    file.seek(0)
+                    file.write(_holder_bytes(mine))
+        except OSError:
+            found = self.holder()
+            return self.take(mine, None) if found is None else found == mine
         return holder == mine
 
     def give_up(self, mine: Holder) -> None:
