@@ -21,7 +21,6 @@ import pytest
 
 from kgbias.graph.sqlite import SQLiteStore, database
 from kgbias.io import stopping
-from kgbias.io.memory import count_memory_bytes
 from kgbias.io.traces import wait_passively
 from tests.simulation import Simulation
 from tests.texts import Texts
@@ -79,8 +78,21 @@ def pytest_configure() -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """A process grows to some two gigabytes, and its tests start servers and browsers."""
-    memory_bytes = count_memory_bytes()
-    return 2 if memory_bytes and memory_bytes < MIN_BYTES_FOR_THREE else 3
+    return 3 if _count_memory_bytes() >= MIN_BYTES_FOR_THREE else 2
+
+
+def _count_memory_bytes() -> int:
+    """The memory of this machine, or of the container if that has less (control groups 1 and 2)."""
+    import psutil
+
+    limits = [psutil.virtual_memory().total]
+    with suppress(OSError):
+        for line in Path("/proc/self/cgroup").read_text("ascii").splitlines():
+            group = line.split(":", 2)[2].strip("/")
+            for file in (f"{group}/memory.max", f"memory/{group}/memory.limit_in_bytes"):
+                with suppress(OSError, ValueError):  # no such file, or "max"
+                    limits.append(int((Path("/sys/fs/cgroup") / file).read_text("ascii")))
+    return min(limits)
 
 
 @pytest.hookimpl(optionalhook=True)

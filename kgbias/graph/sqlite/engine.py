@@ -18,7 +18,6 @@ import kglite
 from kgbias.errors import KgbiasError, UsageError, first_line
 from kgbias.graph.cypher import QueryResult, Value, edge_dict, inline_limits, node_dict, path_list
 from kgbias.graph.sqlite.view_cache import ViewCache
-from kgbias.io.memory import count_memory_bytes
 
 _ENGINE_PROPERTIES = {"id", "title", "type"}  # properties that the engine adds to every node
 
@@ -72,21 +71,20 @@ def _end_with_parent(pipe: int) -> None:
 
 
 def _bound_memory() -> None:
-    """Limit memory to three quarters of what there is: a query that needs more ends this process,
+    """Limit memory to three quarters of the machine's: a query that needs more ends this process,
     not another program of the user's."""
-    # Where others use the rest, and memory runs out all the same, Linux takes this process first.
+    # A container may have less, which a limit of address space cannot say: this process reserves
+    # gigabytes that it never uses. There memory runs out, and Linux takes this process first.
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
-    memory_bytes = count_memory_bytes()
     try:
         import resource
 
+        total_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         soft, hard = resource.getrlimit(resource.RLIMIT_AS)
         # RLIM_INFINITY is -1 in Python: `min` would choose it.
-        limits = [limit for limit in (soft, hard) if limit != resource.RLIM_INFINITY]
-        if memory_bytes is not None:
-            limits.append(memory_bytes * 3 // 4)
-        resource.setrlimit(resource.RLIMIT_AS, (min(limits, default=soft), hard))
+        limits = [b for b in (total_bytes * 3 // 4, soft, hard) if b != resource.RLIM_INFINITY]
+        resource.setrlimit(resource.RLIMIT_AS, (min(limits), hard))
     except (ImportError, OSError, ValueError):
         return  # a system without such limits
 
