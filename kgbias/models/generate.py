@@ -32,7 +32,7 @@ from kgbias.models.answer_tasks import Finished, Task, TaskQueue
 from kgbias.models.base import Completion, Request
 from kgbias.models.load import cache_parameter, read_cache
 from kgbias.models.noise import gumbel_noise, noise_keys
-from kgbias.models.products import fast_products, find_linear_layers
+from kgbias.models.products import fast_products
 from kgbias.models.truncate import Truncation, min_p_bounds, score_bounds
 
 if TYPE_CHECKING:
@@ -89,7 +89,6 @@ class Sampler:
         from inspect import signature
 
         self._model = model
-        self._linear_layers = find_linear_layers(model)
         self._tokenizer = tokenizer
         forward_parameters = signature(model.forward).parameters
         self._cache_name = cache_parameter(model)
@@ -300,7 +299,7 @@ class Sampler:
             # Padding, which is not read, is not counted.
             positions = (mask.cumsum(-1) - 1).clamp(min=0)[:, -ids.shape[1] :]
             options["position_ids"] = positions.to(device)
-        with fast_products(self._linear_layers):
+        with fast_products(self._model):
             output = self._model(
                 input_ids=ids.to(device),
                 attention_mask=mask.to(device),

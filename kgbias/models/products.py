@@ -5,7 +5,7 @@ In float32 torch takes MKL. On AMD's processors with AVX-512 oneDNN takes less t
 between processors.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
@@ -27,7 +27,7 @@ def prefers_onednn() -> bool:
     if not hasattr(torch.ops.mkldnn, "_linear_pointwise"):
         return False
     try:
-        return "AuthenticAMD" in Path("/proc/cpuinfo").read_text("utf-8")
+        return b"AuthenticAMD" in Path("/proc/cpuinfo").read_bytes()
     except OSError:
         return False
 
@@ -52,9 +52,11 @@ def multiply(
     return product
 
 
-def find_linear_layers(model: Any) -> list[Any]:
-    """The layers of a model that `fast_products` takes over. Not one of another class, or whose
-    method somebody replaced: it may compute something else."""
+def _find_linear_layers(model: Any) -> list[Any]:
+    """The layers that `fast_products` takes over. Not one of another class, or whose method
+    somebody replaced: it may compute something else."""
+    if not prefers_onednn():
+        return []
     from torch.nn import Linear
 
     return [
@@ -65,9 +67,11 @@ def find_linear_layers(model: Any) -> list[Any]:
 
 
 @contextmanager
-def fast_products(layers: Sequence[Any]) -> Iterator[None]:
-    """Inside this context, which is to be one without gradients, these layers multiply by oneDNN.
-    Their hooks are called as ever."""
+def fast_products(model: Any) -> Iterator[None]:
+    """Inside this context, which is to be one without gradients, a model's layers multiply by
+    oneDNN where that gains. Their hooks are called as ever. The layers are looked up each time,
+    since whose model it is may have changed them."""
+    layers = _find_linear_layers(model)
     for layer in layers:
         layer.__dict__["forward"] = _Multiplier(layer)
     try:

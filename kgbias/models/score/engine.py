@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.models.load import cache_parameter, read_cache, to_float64
-from kgbias.models.products import fast_products, find_linear_layers, gains, multiply
+from kgbias.models.products import fast_products, gains, multiply
 
 if TYPE_CHECKING:
     import torch
@@ -524,7 +524,7 @@ class CausalEngine:
 def _faster_layers(model: Any) -> Iterator[None]:
     """Inside this context, a model's layers are computed by faster equivalents, where there are
     any."""
-    with _fuse_activations(model), fast_products(find_linear_layers(model)):
+    with _fuse_activations(model), fast_products(model):
         yield
 
 
