@@ -22,6 +22,7 @@ import pytest
 from kgbias.graph.sqlite import SQLiteStore, database
 from kgbias.io import stopping
 from kgbias.io.traces import wait_passively
+from tests.chromium import CHROMIUM_OPTIONS
 from tests.simulation import Simulation
 from tests.texts import Texts
 from tests.waiting import DEADLINE_SECONDS
@@ -348,17 +349,8 @@ def chromium() -> Iterator[object]:
         skip_or_fail("Chromium is not installed")
     from playwright.sync_api import sync_playwright
 
-    options = [
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--no-first-run",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-    ]
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=executable, args=options)
+        browser = playwright.chromium.launch(executable_path=executable, args=CHROMIUM_OPTIONS)
         for name in ("new_page", "new_context"):
             setattr(browser, name, _with_deadline(getattr(browser, name)))
         yield browser

@@ -13,16 +13,7 @@ from typing import Any
 
 from kgbias.io.resources import resource_path
 from kgbias.query.library import write_favourites
-
-CHROMIUM_OPTIONS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
+from tests.chromium import CHROMIUM_OPTIONS
 
 
 class Neo4jBrowser:
