@@ -2,6 +2,7 @@
 and one each that speaks as Anthropic's and Google's."""
 
 import json
+import socket
 import sys
 import threading
 import time
@@ -12,6 +13,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from itertools import chain, repeat
 from typing import Any
 
+from tests.waiting import DEADLINE_SECONDS, wait_until
+
 # What a plan may say: text to answer with, or the name of a fault with its argument.
 Fault = str | tuple[str, Any]
 Plan = Callable[[dict[str, Any], int], Fault]  # (request body, how often it was asked) -> fault
@@ -20,6 +23,18 @@ Plan = Callable[[dict[str, Any], int], Fault]  # (request body, how often it was
 class _QuietServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
+
+    def __init__(self, *how: Any) -> None:
+        super().__init__(*how)
+        self.open_clients: set[Any] = set()
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.open_clients.add(client_address)
+        super().process_request(request, client_address)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        super().process_request_thread(request, client_address)
+        self.open_clients.discard(client_address)
 
     def handle_error(self, *_: object) -> None:
         if not isinstance(sys.exc_info()[1], ConnectionError):  # the client is gone: as planned
@@ -155,6 +170,32 @@ class FaultServer:
     def __exit__(self, *_: object) -> None:
         self._server.shutdown()
         self._server.server_close()
+
+    def wait_until_idle(self) -> None:
+        """Until all is read that was sent by clients that are gone."""
+        # Connections are taken in their order: where ours is, those before it are.
+        with socket.create_connection(self._server.server_address[:2]) as own:
+            wait_until(lambda: own.getsockname() in self._server.open_clients)
+        wait_until(lambda: not self._server.open_clients)
+
+
+class PausingServer(FaultServer):
+    """Answers so many requests, and the others once it is told to go on."""
+
+    def __init__(self, plan: Plan, count: int) -> None:
+        self._is_going_on = threading.Event()
+
+        def paused(body: dict[str, Any], number: int) -> Fault:
+            if len(self.bodies) > count:
+                self._is_going_on.wait(DEADLINE_SECONDS)
+            return plan(body, number)
+
+        super().__init__(paused)
+
+    def go_on(self) -> None:
+        """After the client was killed."""
+        self._is_going_on.set()
+        self.wait_until_idle()
 
 
 class AnthropicServer(FaultServer):

@@ -107,6 +107,16 @@ def read_tables(store: Path) -> dict[str, Rows]:
         }
 
 
+def count_answers(store: Path) -> int:
+    """In the log, which may not be there yet."""
+    if not store.exists():
+        return 0
+    with closing(sqlite3.connect(store)) as db:
+        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'answer'").fetchone():
+            return 0
+        return int(db.execute("SELECT count(*) FROM answer").fetchone()[0])
+
+
 def logged_fingerprints(store: Path) -> set[str]:
     """The fingerprints of the requests that the answer log answers."""
     if not store.exists():
@@ -162,7 +172,7 @@ def run_rounds(rounds: int, seed: int | str, folder: Path, say: Any = lambda _: 
                 _wait_randomly(crawl, server, rng, total)
                 crawl.send_signal(signal.SIGKILL)
                 crawl.communicate()
-                time.sleep(0.1)  # what it had sent reaches the server
+                server.wait_until_idle()
                 tally.kills += crawl.returncode == -signal.SIGKILL
                 new = [fingerprint(body) for body in server.bodies[before:]]
                 tally.kills_in_crawl += crawl.returncode == -signal.SIGKILL and bool(new)

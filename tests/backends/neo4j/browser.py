@@ -14,6 +14,7 @@ from typing import Any
 from kgbias.io.resources import resource_path
 from kgbias.query.library import write_favourites
 from tests.chromium import CHROMIUM_OPTIONS
+from tests.waiting import DEADLINE_SECONDS
 
 
 class Neo4jBrowser:
@@ -21,13 +22,14 @@ class Neo4jBrowser:
 
     def __init__(self, browser: Any, url: str, password: str) -> None:
         self.page = browser.new_page(viewport={"width": 1280, "height": 860})
+        self.page.set_default_timeout(DEADLINE_SECONDS * 1000)
         # It asks hosts outside for news; here there are none.
         self.page.route(lambda asked: not asked.startswith(url), lambda route: route.abort())
-        self.page.goto(f"{url}/browser/", wait_until="domcontentloaded", timeout=60_000)
-        self.page.fill("[data-testid=username]", "neo4j", timeout=60_000)
+        self.page.goto(f"{url}/browser/", wait_until="domcontentloaded")
+        self.page.fill("[data-testid=username]", "neo4j")
         self.page.fill("[data-testid=password]", password)
         self.page.click("[data-testid=connect]")
-        self.page.wait_for_selector("text=You are connected", timeout=60_000)
+        self.page.wait_for_selector("text=You are connected")
 
     def run(self, text: str) -> None:
         """Type into the editor and run; waits for the answer."""
@@ -37,14 +39,10 @@ class Neo4jBrowser:
         self.page.keyboard.insert_text(text)
         self.page.keyboard.press("Control+Enter")
         self.page.wait_for_function(
-            "before => document.querySelectorAll('article').length > before",
-            arg=frames,
-            timeout=60_000,
+            "before => document.querySelectorAll('article').length > before", arg=frames
         )
         if ":params" not in text.splitlines()[-1] and not text.startswith(":"):
-            self.newest_frame.locator("[data-testid=frame-loaded-contents]").wait_for(
-                timeout=60_000
-            )
+            self.newest_frame.locator("[data-testid=frame-loaded-contents]").wait_for()
 
     def drop_queries(self, file: Path) -> None:
         """Drop a zip of saved queries onto the window, and open its folder."""
@@ -59,7 +57,7 @@ class Neo4jBrowser:
             }""",
             list(file.read_bytes()),
         )
-        self.page.click("[data-testid=expandFolder-kgbias]", timeout=60_000)
+        self.page.click("[data-testid=expandFolder-kgbias]")
 
     def favourites(self) -> list[str]:
         """The names of the saved queries in that folder, as the list shows them."""
@@ -75,12 +73,11 @@ class Neo4jBrowser:
         self.page.wait_for_function(  # the number of frames has a limit
             "begin => document.querySelector('article').innerText.startsWith(begin)",
             arg=":params" if "Parameters" in favourite else f"// {favourite} ",
-            timeout=60_000,
         )
         end_selector = (
             "[data-testid=frame-loaded-contents], :text('Successfully set'), :text('ERROR')"
         )
-        self.newest_frame.locator(end_selector).first.wait_for(timeout=60_000)
+        self.newest_frame.locator(end_selector).first.wait_for()
         return str(self.newest_frame.inner_text())
 
     def nodes(self, min_nodes: int) -> Any:
@@ -88,7 +85,6 @@ class Neo4jBrowser:
         self.page.wait_for_function(
             "least => document.querySelector('article').querySelectorAll('g.node').length >= least",
             arg=min_nodes,
-            timeout=90_000,
         )
         return self.newest_frame.locator("g.node")
 

@@ -2,11 +2,9 @@
 nothing."""
 
 import json
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +14,7 @@ import kgbias
 from kgbias.cli import cli
 from kgbias.methods import profiles as profile_calls
 from tests.conftest import require_modules
+from tests.kill_rounds import count_answers
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.integration
@@ -73,22 +72,13 @@ def test_killed_and_started_again_the_profiles_are_the_same(tmp_path: Path) -> N
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    wait_until(lambda: answered(killed) >= 30 or process.poll() is not None)
+    wait_until(lambda: count_answers(killed) >= 30 or process.poll() is not None)
     process.kill()
     process.wait()
-    before = answered(killed)
+    before = count_answers(killed)
     assert before
     done = CliRunner().invoke(cli, [*COMMAND, "--store", str(killed), "--json"])
     assert done.exit_code == 0, done.output
     said = json.loads(done.stdout)
     assert said["cached"] >= before and said["profiles"] == 88
     assert profiles(killed) == profiles(whole)
-
-
-def answered(store: Path) -> int:
-    if not store.exists():
-        return 0
-    with closing(sqlite3.connect(store)) as db:
-        if not db.execute("SELECT 1 FROM sqlite_master WHERE name = 'answer'").fetchone():
-            return 0
-        return int(db.execute("SELECT count(*) FROM answer").fetchone()[0])

@@ -25,7 +25,8 @@ from kgbias.methods.stories.stereotales import COLUMNS
 from kgbias.models.base import Request
 from tests import storyteller
 from tests.conftest import require_modules
-from tests.fault_server import FaultServer
+from tests.fault_server import FaultServer, PausingServer
+from tests.kill_rounds import count_answers
 from tests.methods.stories.labelled_stories import LabelledStory, read_labelled, score_reader
 from tests.scripted_model import ScriptedModel
 from tests.waiting import wait_until
@@ -482,14 +483,14 @@ def test_killed_and_run_again_the_graph_is_the_same(tmp_path: Path) -> None:
             }
             return rows | {"answer": sorted(db.execute("SELECT key, text FROM answer").fetchall())}
 
-    with FaultServer(storyteller.plan, delay=0.05) as server:
+    with PausingServer(storyteller.plan, 24) as server:
         killed = start(tmp_path / "a.db", server.url)
-        wait_until(lambda: len(server.bodies) >= 24 or killed.poll() is not None)
+        wait_until(lambda: count_answers(tmp_path / "a.db") or killed.poll() is not None)
         killed.send_signal(signal.SIGKILL)
         killed.wait()
-        with closing(sqlite3.connect(tmp_path / "a.db")) as db:
-            held = db.execute("SELECT count(*) FROM answer").fetchone()[0]
-        assert 0 < held < 60
+        server.go_on()
+        held = count_answers(tmp_path / "a.db")
+        assert 0 < held <= 24
         before = len(server.bodies)
         assert start(tmp_path / "a.db", server.url).wait() == 0
         assert len(server.bodies) - before == 60 - held
