@@ -21,7 +21,8 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import known_seeds
 from kgbias.evidence.language_pairs import welch_differences
-from kgbias.graph.store import StoredRun, open_store
+from kgbias.graph.store import StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.io.progress import SilentProgress
 from kgbias.models import open_model
 from kgbias.models.base import Completer, Completion, ModelInfo, Request, Settings

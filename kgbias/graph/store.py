@@ -1,5 +1,5 @@
-"""The store interface: what every graph store can do, how one is opened, and a run together with
-the store that holds it (`StoredRun`).
+"""The store interface: what every graph store can do, and a run together with the store that holds
+it (`StoredRun`).
 
 All stores keep these rules: what `keep_answers` and `keep_batch` are given is durable when they
 return; repeating a write changes nothing; reads are in an order that depends on content alone, so
@@ -21,6 +21,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Concatenate,
+    NamedTuple,
     ParamSpec,
     Protocol,
     Self,
@@ -29,7 +30,9 @@ from typing import (
 )
 
 from kgbias.errors import UsageError, no_such
-from kgbias.graph.edge_store import EdgeStore
+from kgbias.graph.edge_records import ASKING_RECORDS, EDGE_RECORDS, AskingRecord, EdgeRecord
+from kgbias.graph.node_records import NODE_RECORDS, NodeRecord
+from kgbias.graph.record import Record
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
@@ -44,6 +47,7 @@ from kgbias.graph.types import (
     Metric,
     NearDuplicate,
     NodeCentrality,
+    ProbeRun,
     Run,
     RunState,
     RunStatus,
@@ -78,6 +82,76 @@ if TYPE_CHECKING:
     from kgbias.graph.vectors import StatementVectors
 
 DEFAULT_STORE = "kgbias.db"
+
+
+class EdgeScope(NamedTuple):
+    """Whose edges are put or found: of which kind and run, and from which asking."""
+
+    edge: EdgeRecord
+    run_id: str
+    asking: ProbeRun | None
+
+
+class EdgeStore(Protocol):
+    """Records that are edges (`kgbias.graph.edge_records`) or nodes that runs hold
+    (`kgbias.graph.node_records`), whatever their kind. Which of them are nodes, or say how a model
+    was asked, is decided here; a store writes and reads the rows."""
+
+    def put(
+        self,
+        run_id: str,
+        kind: type[Record],
+        records: Sequence[Record],
+        *,
+        asking: ProbeRun | None = None,
+        replacing: Mapping[str, Collection[str]] | None = None,
+    ) -> None:
+        """Write records of a run that are edges (`kgbias.graph.edge_records`) or nodes that runs
+        hold (`kgbias.graph.node_records`), in one transaction on SQLite; one that exists is
+        replaced. The nodes of edges exist, but for statements of known words, which are written
+        too.
+
+        Where edges come from an `asking`, it is given. It is finished once it is put itself.
+        `replacing` names a property, and values of it: the run's records with one of them are
+        removed first. A kind that is replaced as a whole needs none of that."""
+        record_class: type = kind
+        if (asking_kind := ASKING_RECORDS.get(record_class)) is not None:
+            self._write_askings(asking_kind, run_id, records)
+            return
+        if (node := NODE_RECORDS.get(record_class)) is not None:
+            assert asking is None and not replacing
+            self._write_nodes(node, run_id, records)
+            return
+        edge = EDGE_RECORDS[record_class]
+        assert (edge.asking is None) == (asking is None)
+        self._write_edges(EdgeScope(edge, run_id, asking), records, replacing or {})
+
+    def find_all(
+        self, run_id: str, /, kind: type[Record], *, asking: ProbeRun | None = None, **ids: str
+    ) -> list[Record]:
+        """The run's records of a kind, in the order that it declares: those of an asking, and those
+        with these ends (`statement_id=...`). Askings are by the model's name; only the finished
+        ones. Nodes are by their ids."""
+        record_class: type = kind
+        if (asking_kind := ASKING_RECORDS.get(record_class)) is not None:
+            return self._read_askings(asking_kind, run_id)
+        if (node := NODE_RECORDS.get(record_class)) is not None:
+            return self._read_nodes(node, run_id)
+        return self._read_edges(EdgeScope(EDGE_RECORDS[record_class], run_id, asking), ids)
+
+    def _write_askings(self, asking: AskingRecord, run_id: str, records: Sequence[Any]) -> None: ...
+
+    def _read_askings(self, asking: AskingRecord, run_id: str) -> list[Any]: ...
+
+    def _write_nodes(self, node: NodeRecord, run_id: str, records: Sequence[Any]) -> None: ...
+
+    def _read_nodes(self, node: NodeRecord, run_id: str) -> list[Any]: ...
+
+    def _write_edges(
+        self, scope: EdgeScope, records: Sequence[Any], replacing: Mapping[str, Collection[str]]
+    ) -> None: ...
+
+    def _read_edges(self, scope: EdgeScope, ids: Mapping[str, str]) -> list[Any]: ...
 
 
 class Store(EdgeStore, Protocol):
@@ -481,27 +555,6 @@ class Store(EdgeStore, Protocol):
     def __exit__(self, *_: object) -> None: ...
 
     def close(self) -> None: ...
-
-
-def open_store(
-    url: str = DEFAULT_STORE, *, create: bool = True, notify: Callable[[str], None] | None = None
-) -> Store:
-    """Open the store at a path (SQLite) or at a URL, such as neo4j:// (`kgbias.graph.stores`). With
-    `create=False`, a missing file is an error. `notify` is called with a line of text when a server
-    stops answering, when it answers again, and when a file is served or waited for otherwise than
-    usual."""
-    if "://" in url:
-        from kgbias.graph.stores import STORES, find_store_scheme
-
-        scheme = find_store_scheme(url)
-        open_server = STORES.import_part(scheme, STORES[scheme].opener)
-        server: Store = open_server(url, create=create, notify=notify)
-        return server
-    if not url.strip() or url.startswith((":memory:", "file:")):
-        raise UsageError(f"a store needs a file, and {url!r} is not one: it would not be kept")
-    from kgbias.graph.sqlite import SQLiteStore
-
-    return SQLiteStore(url, create=create, notify=notify)
 
 
 class AskTimer:

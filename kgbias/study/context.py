@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, Self, TypeVar
 
 from kgbias.errors import StoreError, UsageError, other_thread_error
 from kgbias.graph.selection import SelectedStatements, Selection, select_statements
-from kgbias.graph.store import DEFAULT_STORE, Store, StoredRun, open_store
+from kgbias.graph.store import DEFAULT_STORE, Store, StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import Run as Record
 from kgbias.io.progress import Progress, SilentProgress, show_progress
 from kgbias.io.text import type_with_article

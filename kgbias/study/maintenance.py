@@ -7,7 +7,8 @@ from pathlib import Path
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.integrity import Fault
 from kgbias.graph.leases import check_idle
-from kgbias.graph.store import StoredRun, open_store
+from kgbias.graph.store import StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.io.rows import Rows
 from kgbias.io.wording import pluralise
 from kgbias.models.spec import with_display_name

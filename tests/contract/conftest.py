@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kgbias.graph.store import Store, open_store
+from kgbias.graph.store import Store
+from kgbias.graph.stores import open_store
 
 
 @pytest.fixture(params=["sqlite", pytest.param("neo4j", marks=pytest.mark.integration)])

@@ -35,7 +35,8 @@ def main(url: str, folder: Path) -> None:
     from kgbias.graph.push import push_run
     from kgbias.graph.sqlite.engine import answer_query
     from kgbias.graph.sqlite.view_cache import ViewCache
-    from kgbias.graph.store import StoredRun, open_store
+    from kgbias.graph.store import StoredRun
+    from kgbias.graph.stores import open_store
     from kgbias.models.base import ModelInfo
 
     elves = Group("Elves", "peoples")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from kgbias.graph.decisions import Decision
 from kgbias.graph.push import push_run
-from kgbias.graph.store import Store, StoredRun, open_store
+from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import Generation, Metric, Score, Triple
 from tests.contract.test_store import GROUPS, RUN, said
 

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from kgbias.errors import UsageError
-from kgbias.graph.store import Store, open_store
+from kgbias.graph.store import Store
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import (
     Answer,
     AssociationNode,

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from kgbias.graph.labels import RETRACTED_LABEL, Label, labels_in_effect
 from kgbias.graph.push import push_run
-from kgbias.graph.store import Store, StoredRun, open_store
+from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import Run, Triple
 from tests.contract.test_store import RUN, said
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from kgbias.graph.push import push_run
-from kgbias.graph.store import Store, StoredRun, open_store
+from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import Group, Run, Triple
 from tests.contract.test_store import GROUPS, MODEL, RUN, said
 

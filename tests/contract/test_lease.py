@@ -15,7 +15,8 @@ from kgbias.crawl.crawler import crawl
 from kgbias.errors import RunConflict
 from kgbias.graph import leases
 from kgbias.graph.leases import Holder, hold_lease, is_leased
-from kgbias.graph.store import Store, StoredRun, open_store
+from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.models.base import Request
 from kgbias.models.budget import Budget
 from tests.scripted_model import ScriptedModel

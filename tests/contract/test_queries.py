@@ -26,7 +26,8 @@ from kgbias.graph.stereotypes import (
     StereotypeMatches,
     StereotypeTable,
 )
-from kgbias.graph.store import Store, StoredRun, open_store
+from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.graph.structure import measure_structure
 from kgbias.graph.types import (
     Answer,

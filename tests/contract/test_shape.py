@@ -34,7 +34,8 @@ from kgbias.graph.stereotypes import (
     StereotypeMatches,
     StereotypeTable,
 )
-from kgbias.graph.store import Store, StoredRun, open_store
+from kgbias.graph.store import Store, StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import (
     Answer,
     AssociationNode,

@@ -13,7 +13,8 @@ from kgbias.errors import RunConflict, RunNotFound, StoreError, UsageError
 from kgbias.graph.labels import Label
 from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.row_types import DrawRow, ExampleRow, ScoreRow, StatementRow, YieldRow
-from kgbias.graph.store import Store, open_store
+from kgbias.graph.store import Store
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import (
     Answer,
     AssociationNode,
@@ -508,7 +509,7 @@ def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
 
 def test_processes_open_a_new_file_at_once(tmp_path: Path) -> None:
     code = (
-        "import sys; from kgbias.graph.store import open_store; "
+        "import sys; from kgbias.graph.stores import open_store; "
         "print(len(open_store(sys.argv[1]).summaries()))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "new.db")]

@@ -17,7 +17,8 @@ import pytest
 
 from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.store import StoredRun, open_store
+from kgbias.graph.store import StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import Group
 from kgbias.graph.vectors import StatementVectors
 from kgbias.measure.semantic_search import SHIPPED_ENCODER, statement_texts

@@ -21,7 +21,8 @@ from kgbias.graph.stereotypes import (
     StereotypeMatches,
     StereotypeTable,
 )
-from kgbias.graph.store import StoredRun, open_store
+from kgbias.graph.store import StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import (
     AssociationNode,
     GroupScore,

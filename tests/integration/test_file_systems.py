@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.graph.sqlite import filesystem
-from kgbias.graph.store import open_store
+from kgbias.graph.stores import open_store
 from tests.conftest import sweep_params
 from tests.limited_system import NO_LOCKS, NO_MEMORY, limited_environment
 from tests.waiting import DEADLINE_SECONDS, wait_until

@@ -20,7 +20,8 @@ from kgbias.errors import KgbiasError, StoreError
 from kgbias.graph.sqlite import SQLiteStore, schema
 from kgbias.graph.sqlite.connection import Connection, Cursor, translate_errors
 from kgbias.graph.sqlite.schema import user_version
-from kgbias.graph.store import StoredRun, open_store
+from kgbias.graph.store import StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import Group, GroupScore, Metric, ProbedEdge, ProbeRun, Score
 from tests.report_data import measured_run
 from tests.texts import Texts

@@ -7,7 +7,8 @@ import pytest
 
 from kgbias.errors import UsageError
 from kgbias.graph.selection import SelectedStatements, Selection, select_one_arm, select_statements
-from kgbias.graph.store import StoredRun, open_store
+from kgbias.graph.store import StoredRun
+from kgbias.graph.stores import open_store
 from tests.arms_data import arms_run
 from tests.texts import Texts
 

@@ -15,9 +15,9 @@ from kgbias.backends.neo4j.session import (
 )
 from kgbias.graph import graph_tables, shape
 from kgbias.graph.edge_records import AskingRecord, EdgeRecord
-from kgbias.graph.edge_store import EdgeScope, EdgeStore
 from kgbias.graph.node_records import NodeRecord
 from kgbias.graph.record import build_record
+from kgbias.graph.store import EdgeScope, EdgeStore
 
 # MERGE, or `old.run = run.name`, would scan the index of all edges of the run for each row.
 # Each pair of ends comes once for each value of the keys.

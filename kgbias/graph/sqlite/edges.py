@@ -5,9 +5,9 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from kgbias.graph.edge_records import AskingRecord, EdgeRecord
-from kgbias.graph.edge_store import EdgeScope, EdgeStore
 from kgbias.graph.node_records import NodeRecord
 from kgbias.graph.sqlite.database import Database
+from kgbias.graph.store import EdgeScope, EdgeStore
 from kgbias.graph.types import ChosenEdge
 from kgbias.models.base import ModelInfo
 

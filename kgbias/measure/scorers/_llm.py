@@ -11,7 +11,8 @@ from typing import Any
 
 from kgbias.errors import DataError, ModelError, UsageError
 from kgbias.graph.answers import LoggedModel
-from kgbias.graph.store import Store, open_store
+from kgbias.graph.store import Store
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import Answer, canonical_json
 from kgbias.io.reading import read_toml
 from kgbias.io.resources import resource_path

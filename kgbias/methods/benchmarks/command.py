@@ -26,7 +26,7 @@ from kgbias.cli.probe import FILE_TYPE, format_estimate, open_named_scorer, scor
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
-from kgbias.graph.store import open_store
+from kgbias.graph.stores import open_store
 from kgbias.io.columns import Column
 from kgbias.io.text import format_duration
 from kgbias.methods import benchmarks

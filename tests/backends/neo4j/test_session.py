@@ -12,7 +12,7 @@ import pytest
 
 from kgbias.backends.neo4j import Neo4jStore, session
 from kgbias.errors import StoreError
-from kgbias.graph.store import open_store
+from kgbias.graph.stores import open_store
 from kgbias.io import stopping
 from tests.conftest import require_modules
 from tests.silent_bolt import SilentBolt

@@ -18,7 +18,7 @@ from kgbias.compare.sofa import (
 )
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
-from kgbias.graph.store import open_store
+from kgbias.graph.stores import open_store
 from kgbias.methods.sofa.benchmark_scores import read_benchmarks
 from kgbias.methods.sofa.build import FilteredStatement, SofaSet
 from kgbias.methods.sofa.clusters import cluster_texts, distinctive_words

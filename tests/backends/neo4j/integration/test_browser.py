@@ -7,7 +7,8 @@ import pytest
 
 from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.store import StoredRun, open_store
+from kgbias.graph.store import StoredRun
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import Group
 from kgbias.query import query_names
 from kgbias.query.library import write_favourites

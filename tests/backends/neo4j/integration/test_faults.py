@@ -12,7 +12,8 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import StoreError
-from kgbias.graph.store import Store, open_store
+from kgbias.graph.store import Store
+from kgbias.graph.stores import open_store
 from kgbias.io.progress import SilentProgress
 from kgbias.models.base import Request
 from tests.conftest import NEO4J, start_neo4j

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from kgbias.cli import cli
 from kgbias.errors import DataError, KgbiasError, ModelError, UsageError
-from kgbias.graph.store import open_store
+from kgbias.graph.stores import open_store
 from kgbias.methods.associations.contexts import GeneratedContexts
 from kgbias.methods.associations.family import associate
 from kgbias.methods.associations.lpbs import lpbs

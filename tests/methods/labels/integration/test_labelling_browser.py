@@ -13,7 +13,7 @@ import pytest
 import kgbias
 from kgbias.graph.labels import labels_in_effect
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.graph.store import open_store
+from kgbias.graph.stores import open_store
 from kgbias.graph.types import Group
 from kgbias.methods import labels as labels_of
 from kgbias.report.tables import minus_signs
