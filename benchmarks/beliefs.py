@@ -27,7 +27,7 @@ from typing import Any
 
 import numpy as np
 
-from kgbias.probe.belief import BOUND, BeliefTest, NameDesign, carrier_variance
+from kgbias.probe.belief import BOUND, BeliefTest, NameDesign, carrier_phrase_variance
 from kgbias.probe.group_figures import RHO, SHIFT, GroupFigure, group_figures
 
 NAMES, GROUP_CARRIER, RESIDUAL = 0.91, 0.30, 2.28  # bits squared
@@ -77,7 +77,7 @@ class BeliefWorld:
 
 
 def test_beliefs(design: NameDesign, bits: np.ndarray) -> BeliefTest:
-    return design.test(bits.mean(axis=0), shared=carrier_variance(design, bits))
+    return design.test(bits.mean(axis=0), shared=carrier_phrase_variance(design, bits))
 
 
 def repeat_runs(simulate: Any, repeats: int, seed: int) -> list[Any]:

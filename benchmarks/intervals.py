@@ -48,7 +48,7 @@ from kgbias.methods.labels.rater_agreement import krippendorff_alpha
 from kgbias.methods.profiles.classify import Trials
 from kgbias.methods.profiles.words import _intervals
 from kgbias.methods.rag.metrics import mean_over_records, retest_agreement
-from kgbias.probe.run_probes import contrast_intervals, contrast_values
+from kgbias.probe.run_probes import contrast_intervals, lifts_over_others
 from kgbias.probe.sofa import category_bias, overall_bias
 from kgbias.report.multi_run_data import MultiRunData
 from kgbias.stats.designs import Design
@@ -412,7 +412,7 @@ def contrast_kinds() -> Iterator[FigureKind]:
         def once(rng: Rng, groups: int = groups) -> tuple[Estimate, float]:
             values = rng.normal(size=(groups, 20))
             low, high = contrast_intervals(values)
-            value = contrast_values(values)[0, 0]
+            value = lifts_over_others(values)[0, 0]
             truth = float(values[0, 0] - values[0].mean())
             return Estimate(float(value), low[0, 0], high[0, 0], groups), truth
 

@@ -1,10 +1,10 @@
 """For tests of work that is spread over workers: what must be the same, whoever did it."""
 
 from kgbias.graph.sqlite import SQLiteStore
-from kgbias.probe.result import ProbeProgress, ProbeUsage
+from kgbias.probe.result import ProbeStopwatch, ProbeUsage
 
 
-class Still(ProbeProgress):
+class Still(ProbeStopwatch):
     """No two calls take as long."""
 
     def usage(self, tokens: int) -> ProbeUsage:

@@ -25,7 +25,7 @@ from kgbias.probe.belief import (
     Counts,
     Flags,
     NameDesign,
-    carrier_variance,
+    carrier_phrase_variance,
     name_lifts,
     subtract_base_rates,
 )
@@ -80,7 +80,7 @@ class ProbedWorld:
             [self.probed_names[n].form for n in name_indices],
         )
         bits = self.bits[:, name_indices]
-        return design.test(bits.mean(axis=0), shared=carrier_variance(design, bits))
+        return design.test(bits.mean(axis=0), shared=carrier_phrase_variance(design, bits))
 
     def believed_nulls(self) -> Flags:
         """What is called believed of groups with the same beliefs, tested against each other."""

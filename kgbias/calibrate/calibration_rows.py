@@ -371,7 +371,7 @@ def probed_first(calibration: Calibration) -> RowResult:
     a null) that the model finds likelier after that group than after any other, by the perplexity
     of the statement given the group."""
     from kgbias.models.score.load import open_scorer
-    from kgbias.probe.sofa import normalise_grid
+    from kgbias.probe.sofa import log_perplexities
 
     scorer = open_scorer("reference")
     found_count = planted = 0
@@ -386,7 +386,7 @@ def probed_first(calibration: Calibration) -> RowResult:
         grid = scorer.grid(
             groups, [f"{predicate} {object}" for predicate, object in places_by_statement]
         )
-        likeliest = normalise_grid(grid, "conditional").argmin(axis=0)
+        likeliest = log_perplexities(grid, "conditional").argmin(axis=0)
         found_count += sum(
             int(g) in places
             for g, places in zip(likeliest, places_by_statement.values(), strict=True)

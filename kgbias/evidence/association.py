@@ -16,7 +16,7 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.measure.embedding import load_vectors, normalise_rows
 from kgbias.models.embed import Span, open_encoder
 from kgbias.probe.result import Statement
-from kgbias.probe.run_probes import contrast_values
+from kgbias.probe.run_probes import lifts_over_others
 from kgbias.stats.inference import Values
 
 _MAX_TEXT_CHARACTERS = 400  # characters of a text, far below what models read
@@ -25,13 +25,13 @@ _MAX_TEXT_CHARACTERS = 400  # characters of a text, far below what models read
 def compute_associations(similarity: Values) -> Values:
     """The association of groups and statements, [groups, statements], from their cosines.
 
-    It is the contrast of the cosines (`kgbias.probe.run_probes.contrast_values`: a group against
+    It is the contrast of the cosines (`kgbias.probe.run_probes.lifts_over_others`: a group against
     the others, beyond what it has at every statement), divided by the group's standard deviation
     over
     statements: an effect size as in the single-category test of Caliskan et al. (2017). Positive is
     nearer to this group than to the others. 0 if a group is equally near to every statement.
     """
-    values = contrast_values(similarity)
+    values = lifts_over_others(similarity)
     return np.asarray(values / spread_over_statements(values))
 
 

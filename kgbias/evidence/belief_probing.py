@@ -33,11 +33,11 @@ from kgbias.probe.belief import (
     BeliefFloor,
     BeliefTest,
     NameDesign,
-    adjust_for_statements,
-    carrier_variance,
+    carrier_phrase_variance,
     deal_names,
-    find_stray_names,
+    find_names_like_other_groups,
     name_lifts,
+    regress_out_covariates,
 )
 from kgbias.probe.group_figures import GroupFigure, NonceNames, group_figures
 from kgbias.probe.result import Statement
@@ -312,13 +312,13 @@ class _GroupComparison:
         self.design = NameDesign(self.group_indices, [name.root for name in names], self.forms)
         bits_by_carrier = probes.select_bits(names)
         self.shared_variance, self.bits = (
-            carrier_variance(self.design, bits_by_carrier),
+            carrier_phrase_variance(self.design, bits_by_carrier),
             bits_by_carrier.mean(axis=0),
         )
         self.test = self.design.test(self.bits, shared=self.shared_variance)
         nonce = probes.select_bits(plan.nonce_names[: len(names)], plan.floor_indices)
         self.nonce_shared, self.nonce_bits = (
-            carrier_variance(self.design, nonce),
+            carrier_phrase_variance(self.design, nonce),
             nonce.mean(axis=0),
         )
 
@@ -358,7 +358,7 @@ class _GroupComparison:
         design = NameDesign(group_indices, [n.root for n in names], [n.form for n in names])
         bits_by_carrier = self.probes.select_bits(names)
         believed = design.test(
-            bits_by_carrier.mean(axis=0), shared=carrier_variance(design, bits_by_carrier)
+            bits_by_carrier.mean(axis=0), shared=carrier_phrase_variance(design, bits_by_carrier)
         ).is_believed
         any_share = float(believed.any(axis=1).mean())
         return BeliefFloor(believed.size, float(believed.sum()), any_share, 1)
@@ -394,7 +394,7 @@ class _GroupComparison:
     def describe_names(self) -> dict[str, Any]:
         """For each name, how far it agrees with its group, and the group it agrees with instead."""
         lifts = name_lifts(self.design, self.bits)
-        stray_groups = find_stray_names(self.design, self.bits)
+        stray_groups = find_names_like_other_groups(self.design, self.bits)
         descriptions = {}
         for name_index, name in enumerate(self.tested_names):
             group_lift = self.test.lift[self.group_indices[name_index]]
@@ -417,7 +417,7 @@ class _GroupComparison:
         tokens = np.array([len(s.text.split()) for s in self.plan.statements], dtype=np.float64)
         if len(tokens) < 5:
             return {}
-        bits = adjust_for_statements(self.bits, tokens, self.bits.mean(axis=0))
+        bits = regress_out_covariates(self.bits, tokens, self.bits.mean(axis=0))
         adjusted_believed = self.design.test(bits, shared=self.shared_variance).is_believed
         both_believed = int((adjusted_believed & self.test.is_believed).sum())
         return {"adjusted_believed": int(adjusted_believed.sum()), "adjusted_both": both_believed}

@@ -39,7 +39,7 @@ from kgbias.io.text import format_p_value
 from kgbias.io.wording import how
 from kgbias.probe.belief import BELIEVED, BOUND, LEANING
 from kgbias.probe.result import Statement
-from kgbias.probe.run_probes import contrast_intervals, contrast_values
+from kgbias.probe.run_probes import contrast_intervals, lifts_over_others
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Values, proportion, student_quantile
 
@@ -644,7 +644,7 @@ class _CategoryProbes:
                 probe_run.record.get("vector_terms", {}).get(table.category, GROUP_NAMES)
             )
             self.association = compute_associations(table.similarity)
-            scale = spread_over_statements(contrast_values(table.similarity))
+            scale = spread_over_statements(lifts_over_others(table.similarity))
             low, high = contrast_intervals(table.similarity)
             self._low, self._high = low / scale, high / scale
 

@@ -34,7 +34,7 @@ from kgbias.io.tables import TableFormat, as_text, is_missing, read_sheet
 from kgbias.io.tables_in_memory import Texts, as_table_file
 from kgbias.io.wording import how
 from kgbias.language.words import join_words
-from kgbias.probe.belief import BeliefTest, NameDesign, carrier_variance, upper_tail
+from kgbias.probe.belief import BeliefTest, NameDesign, carrier_phrase_variance, upper_tail
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Values, benjamini_hochberg, student_quantile
@@ -181,7 +181,9 @@ class LanguageSide:
         places = np.repeat(np.arange(len(groups)), counts)
         bits = self.table.log_probs[:, kept][:, :, list(statements)]
         design = NameDesign(places.tolist(), forms=[self.table.forms[n] for n in kept])
-        return design.test(bits.mean(axis=0), shared=carrier_variance(design, bits), margin=0.0)
+        return design.test(
+            bits.mean(axis=0), shared=carrier_phrase_variance(design, bits), margin=0.0
+        )
 
     def beliefs(
         self,

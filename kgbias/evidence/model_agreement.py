@@ -12,7 +12,7 @@ from kgbias.evidence.names import MIN_NAMES
 from kgbias.evidence.probe_tables import NameTable, build_name_tables
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import BeliefRun, BelievedEdge, TripleView
-from kgbias.probe.belief import BELIEVED, NameDesign, carrier_variance
+from kgbias.probe.belief import BELIEVED, NameDesign, carrier_phrase_variance
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import Values, benjamini_hochberg, bootstrap_clusters
@@ -311,7 +311,9 @@ class BeliefComparison:
             )
             return dict.fromkeys(self.pairs, no_difference)
         result = design.test(
-            differences.mean(axis=0), shared=carrier_variance(design, differences), margin=0.0
+            differences.mean(axis=0),
+            shared=carrier_phrase_variance(design, differences),
+            margin=0.0,
         )
         # The test is one-sided: the other side is what is left of 1.
         two_sided = 2 * np.minimum(result.p_zeros, 1 - result.p_zeros)

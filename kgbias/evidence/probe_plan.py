@@ -30,7 +30,7 @@ from kgbias.language.words import join_words
 from kgbias.packs import find_run_pack
 from kgbias.parameters import Parameter, check_parameters
 from kgbias.probe.result import Statement
-from kgbias.probe.run_probes import count_group_texts
+from kgbias.probe.run_probes import count_scored_texts
 
 DEFAULT_PROBES = 45_000
 MIN_CARRIERS = 3
@@ -262,7 +262,7 @@ def estimate_max_probes(groups: Sequence[Group], per_group: int, asking: ProbeSe
                 asking,
             )
         )
-        group_texts += count_group_texts(len(category_groups), per_group * len(category_groups))
+        group_texts += count_scored_texts(len(category_groups), per_group * len(category_groups))
     plans = _fit_budget(drafts, carriers, asking)
     name_texts = sum(count_texts(plan, carriers) - count_probes(plan, carriers) for plan in plans)
     is_cut = any(plan.unprobed_count for plan in plans)

@@ -28,7 +28,7 @@ from kgbias.probe.belief import (
     SIGNIFICANCE_LEVEL,
     BeliefTest,
     NameDesign,
-    carrier_variance,
+    carrier_phrase_variance,
 )
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
@@ -111,7 +111,7 @@ class _CategoryBits:
     def test(self, name_indices: Sequence[int]) -> BeliefTest:
         """The test with these names alone."""
         design, bits = self._design(name_indices), self.bits[:, list(name_indices)]
-        return design.test(bits.mean(axis=0), shared=carrier_variance(design, bits))
+        return design.test(bits.mean(axis=0), shared=carrier_phrase_variance(design, bits))
 
     def can_test(self, *parts: Sequence[int]) -> bool:
         """Whether each of these lists of names leaves a degree of freedom: one name for each group

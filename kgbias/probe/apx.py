@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import Flag as Flag
 from kgbias.io.tables import TableFormat, read_table
-from kgbias.probe.sets import name_people
+from kgbias.probe.sets import readable_group
 
 Array = NDArray[np.float64]
 Counts = NDArray[np.int64]
@@ -65,7 +65,7 @@ class GroupMeans:
         self.descriptors, self.axes = tuple(descriptors), tuple(axes) or ("",) * len(descriptors)
         places = {group: n for n, group in enumerate(self.groups)}
         self._group_places = np.array([places[group] for group in group_of])
-        self.names = np.bincount(self._group_places, minlength=len(self.groups))
+        self.name_counts = np.bincount(self._group_places, minlength=len(self.groups))
         self._sums = np.zeros((templates, len(self.groups), len(descriptors)))
 
     def add(self, template: int, start: int, perplexities: Array) -> None:
@@ -79,7 +79,7 @@ class GroupMeans:
     @property
     def values(self) -> Array:
         """The mean over the names of each group, [templates, groups, descriptors]."""
-        return np.asarray(self._sums / self.names[:, None], dtype=np.float64)
+        return np.asarray(self._sums / self.name_counts[:, None], dtype=np.float64)
 
 
 def apx_table(
@@ -95,13 +95,13 @@ def apx_table(
     means = GroupMeans(len(perplexities), group_of, descriptors, axes)
     for template_index, rows in enumerate(perplexities):
         means.add(template_index, 0, rows)
-    values = adjust_perplexities(means.values, means.names, as_published=as_published)
+    values = adjust_perplexities(means.values, means.name_counts, as_published=as_published)
     return ApxTable(means.groups, means.descriptors, means.axes, values)
 
 
-def adjust_perplexities(means: Array, names: Counts, *, as_published: bool = False) -> Array:
+def adjust_perplexities(means: Array, name_counts: Counts, *, as_published: bool = False) -> Array:
     """APX (Eqs. 2 to 4) from the mean perplexity of each group's names, [templates, groups,
-    descriptors]; `names` is the number of names in each group, [groups].
+    descriptors]; `name_counts` is the number of names in each group, [groups].
 
     APX = PPL / (mean perplexity of the group / mean perplexity of all), for each template. The
     paper prints Eq. 4 as a product; its code divides, and only division corrects for a group whose
@@ -109,7 +109,7 @@ def adjust_perplexities(means: Array, names: Counts, *, as_published: bool = Fal
     3 decimals, the means to 2.
     """
     group_means = means.mean(axis=2)
-    ratio = group_means / (group_means @ names / names.sum())[:, None]
+    ratio = group_means / (group_means @ name_counts / name_counts.sum())[:, None]
     if as_published:
         ratio = np.round(ratio, 3)
     values: Array = means / ratio[:, :, None]
@@ -132,7 +132,7 @@ def read_apx(path: Path) -> ApxTable:
             numbers = [_parse_number(row[column]) for column in columns]
         except ValueError as error:
             raise DataError(f"{path}, line {line}: {error}") from error
-        group, descriptor = name_people(row["Group"]), row["descriptor"]
+        group, descriptor = readable_group(row["Group"]), row["descriptor"]
         if not group or not descriptor:
             raise DataError(f"{path}, line {line}: Group or descriptor is missing")
         cells.setdefault((group, descriptor), []).append(numbers)
@@ -181,14 +181,14 @@ def bias_scores(table: ApxTable) -> Array:
 def z_scores(scores: Array) -> Array:
     """Each group's distance from the descriptor's mean over groups, in standard deviations
     (ddof=1); NaN if the groups do not differ or there are fewer than two."""
-    deviations = _deviations(scores)
+    deviations = _standard_deviations(scores)
     with np.errstate(invalid="ignore", divide="ignore"):
         z = (scores - np.nanmean(scores, axis=0)) / deviations
     z[:, ~(deviations > 0)] = math.nan
     return np.asarray(z, dtype=np.float64)
 
 
-def _deviations(scores: Array) -> Array:
+def _standard_deviations(scores: Array) -> Array:
     counts = (~np.isnan(scores)).sum(axis=0)
     with np.errstate(invalid="ignore", divide="ignore"):
         squares = np.nansum((scores - np.nanmean(scores, axis=0)) ** 2, axis=0)

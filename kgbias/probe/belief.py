@@ -34,11 +34,11 @@ def subtract_base_rates(bits: Array) -> Array:
     return np.asarray(bits - bits.mean(axis=1, keepdims=True))
 
 
-def adjust_for_statements(bits: Array, *of_statements: Array) -> Array:
+def regress_out_covariates(bits: Array, *covariates: Array) -> Array:
     """The residuals of log2 probabilities [names, statements] when each name is regressed on
-    figures of the statements [statements], such as their number of tokens and their mean log2
-    probability."""
-    terms = np.stack([np.ones(bits.shape[1]), *of_statements], axis=1)
+    covariates of the statements, each [statements], such as their number of tokens and their mean
+    log2 probability."""
+    terms = np.stack([np.ones(bits.shape[1]), *covariates], axis=1)
     fitted, *_ = np.linalg.lstsq(terms, bits.T, rcond=None)
     return np.asarray(bits - (terms @ fitted).T)
 
@@ -95,18 +95,28 @@ class BeliefTest:
         return replace(self, **tables)
 
 
-class _LeastSquares(NamedTuple):
+class _HatAndWeights(NamedTuple):
     """The hat matrix of names, and the weights of names in each group's lift."""
 
     hat: Array
     weights: Array
 
 
-class _WithoutRoots(NamedTuple):
-    """The smallest lift without any one root, and whether all still show."""
+class _RootOmission(NamedTuple):
+    """A group without one of its roots: the weights of names in its lift then, and the places of
+    the names that are left out."""
 
-    lifts: Array
-    still_shown: Flags
+    group: int
+    weights: Array
+    omitted_names: Counts
+
+
+class _LeaveOneRootOut(NamedTuple):
+    """With each of a group's roots left out in turn, [groups, statements]: the smallest lift, and
+    whether every lift still shows."""
+
+    min_lift: Array
+    all_shown: Flags
 
 
 class NameDesign:
@@ -142,7 +152,7 @@ class NameDesign:
         self.free[self.free < 1e-9] = 0.0
         self.degrees = float(self.free.sum())
 
-    def _solve(self, kept_names: Flags) -> _LeastSquares:
+    def _solve(self, kept_names: Flags) -> _HatAndWeights:
         """The hat matrix [names, names] and the weights of names in each group's lift [groups,
         names], for the names that are kept."""
         inverse = np.zeros((self._terms.shape[1], len(kept_names)))
@@ -155,12 +165,11 @@ class NameDesign:
             other_groups = other_groups if self._against is None else [self._against]
             contrasts[g, other_groups] = -1 / len(other_groups)
             contrasts[g, g] += 1
-        return _LeastSquares(self._terms @ inverse, contrasts @ inverse)
+        return _HatAndWeights(self._terms @ inverse, contrasts @ inverse)
 
     @cached_property
-    def root_omissions(self) -> Sequence[tuple[int, Array, Counts]]:
-        """For each group with more than one root, and each of its roots: the group, the weights of
-        names in its lift without that root, and which names have it."""
+    def root_omissions(self) -> Sequence[_RootOmission]:
+        """For each group with more than one root, each of its roots left out."""
         omissions = []
         roots = np.array(self.roots if self.roots is not None else [], dtype=object)
         for g in range(self.count if len(roots) else 0):
@@ -168,7 +177,8 @@ class NameDesign:
             group_roots = sorted(set(roots[in_group]))
             for root in group_roots if len(group_roots) > 1 else ():
                 omitted = in_group & (roots == root)
-                omissions.append((g, self._solve(~omitted)[1][g], np.flatnonzero(omitted)))
+                weights = self._solve(~omitted).weights[g]
+                omissions.append(_RootOmission(g, weights, np.flatnonzero(omitted)))
         return omissions
 
     @cached_property
@@ -209,7 +219,7 @@ class NameDesign:
 
         Variances of names are pooled over groups and shrunk over statements (Smyth 2004). A group
         whose names differ more than usual pays for it; one whose names differ less gains nothing.
-        `shared` is the variance from `carrier_variance`, which no number of names removes.
+        `shared` is the variance from `carrier_phrase_variance`, which no number of names removes.
         """
         fit = self._fit(bits, shared, margin)
         half = student_quantile(0.975, fit.degrees) * fit.errors
@@ -227,25 +237,25 @@ class NameDesign:
             (holds_without_names & holds_without_roots)[is_shown], BELIEVED, BOUND
         )
         return BeliefTest(
-            fit.lift,
-            fit.lift - half,
-            fit.lift + half,
-            p_values,
-            q_values,
-            p_zeros,
-            q_zeros,
-            min_loo_lift,
-            most_influential,
-            min_root_lift,
-            verdicts,
-            fit.noise,
-            fit.variances,
-            fit.degrees,
-            shared,
+            lift=fit.lift,
+            low=fit.lift - half,
+            high=fit.lift + half,
+            p_values=p_values,
+            q_values=q_values,
+            p_zeros=p_zeros,
+            q_zeros=q_zeros,
+            min_loo_lift=min_loo_lift,
+            most_influential=most_influential,
+            min_root_lift=min_root_lift,
+            verdicts=verdicts,
+            noise=fit.noise,
+            variances=fit.variances,
+            degrees=fit.degrees,
+            shared=shared,
         )
 
     def find_believed(self, bits: Array, *, shared: float = 0.0) -> Flags:
-        """`test(...).believed`, with a shortcut when nothing is believed."""
+        """`test(...).is_believed`, with a shortcut when nothing is believed."""
         fit = self._fit(bits, shared, MARGIN_BITS)
         t = (fit.lift - MARGIN_BITS) / fit.errors
         # Below 1.6, p is above .05 whatever the degrees of freedom, so nothing is believed.
@@ -253,7 +263,7 @@ class NameDesign:
         p_values[t > 1.6] = upper_tail(t[t > 1.6], fit.degrees)
         is_shown = (_adjust_p_values(p_values) <= SIGNIFICANCE_LEVEL) & (fit.lift >= MIN_LIFT_BITS)
         if is_shown.any():
-            is_shown &= self._without_names(fit).all_shown & self._without_roots(fit)[1]
+            is_shown &= self._without_names(fit).all_shown & self._without_roots(fit).all_shown
         return is_shown
 
     def _fit(self, bits: Array, shared: float, margin: float) -> "_Fit":
@@ -269,19 +279,19 @@ class NameDesign:
         )
         errors = np.maximum(errors, 1e-12)  # for a group that is tested against itself
         return _Fit(
-            values,
-            residuals,
-            squares,
-            self.weights @ values,
-            errors,
-            variances,
-            noise,
-            noise[self.groups],
-            shared_variance,
-            self.degrees,
-            prior,
-            usual_variance,
-            margin,
+            values=values,
+            residuals=residuals,
+            squares=squares,
+            lift=self.weights @ values,
+            errors=errors,
+            variances=variances,
+            noise=noise,
+            noise_of_names=noise[self.groups],
+            shared_variance=shared_variance,
+            residual_degrees=self.degrees,
+            prior=prior,
+            usual_variance=usual_variance,
+            margin=margin,
         )
 
     @property
@@ -306,7 +316,7 @@ class NameDesign:
         usual = ratios[has_freedom].mean() or 1.0  # 0: the model says the same after every name
         return np.asarray(np.maximum(ratios / usual, 1.0))
 
-    def _without_names(self, fit: "_Fit") -> "_NameOmissions":
+    def _without_names(self, fit: "_Fit") -> "_LeaveOneNameOut":
         """With each of the group's names left out in turn: the smallest lift, the name it lacks,
         and whether every lift still shows."""
         shape = fit.lift.shape
@@ -316,37 +326,34 @@ class NameDesign:
             fit.residuals**2, free, where=free > 0, out=np.zeros_like(fit.residuals)
         )
         still_shown = fit.still_shows(lifts, self.weights_without_name, omitted_squares, 1)
-        min_lift, most_influential, all_shown = (
-            np.empty(shape),
-            np.full(shape, -1),
-            np.empty(shape, dtype=bool),
-        )
+        min_lift = np.empty(shape)
+        most_influential = np.full(shape, -1)
+        all_shown = np.empty(shape, dtype=bool)
         for g in range(self.count):
             name_places = np.flatnonzero(self.groups == g)
-            min_lift[g], all_shown[g] = (
-                lifts[name_places].min(axis=0),
-                still_shown[name_places].all(axis=0),
-            )
+            min_lift[g] = lifts[name_places].min(axis=0)
+            all_shown[g] = still_shown[name_places].all(axis=0)
             if self.free[name_places].any():
                 most_influential[g] = name_places[lifts[name_places].argmin(axis=0)]
-        return _NameOmissions(min_lift, most_influential, all_shown)
+        return _LeaveOneNameOut(min_lift, most_influential, all_shown)
 
-    def _without_roots(self, fit: "_Fit") -> _WithoutRoots:
+    def _without_roots(self, fit: "_Fit") -> _LeaveOneRootOut:
         """With the names of each root left out in turn: the smallest lift, and whether every lift
         still shows. If all of a group's names share one root, the lift is NaN, and counts as
         shown."""
-        lifts, still_shown = np.full(fit.lift.shape, np.nan), np.ones(fit.lift.shape, dtype=bool)
-        for g, weights, omitted in self.root_omissions:
+        min_lift = np.full(fit.lift.shape, np.nan)
+        all_shown = np.ones(fit.lift.shape, dtype=bool)
+        for g, weights, omitted_names in self.root_omissions:
             group_lift = weights @ fit.values
-            lifts[g] = np.fmin(lifts[g], group_lift)
-            squares = (fit.residuals[omitted] ** 2).sum(axis=0)
-            still_shown[g] &= fit.still_shows(
-                group_lift[None], weights[None], squares[None], len(omitted)
+            min_lift[g] = np.fmin(min_lift[g], group_lift)
+            squares = (fit.residuals[omitted_names] ** 2).sum(axis=0)
+            all_shown[g] &= fit.still_shows(
+                group_lift[None], weights[None], squares[None], len(omitted_names)
             )[0]
-        return _WithoutRoots(lifts, still_shown)
+        return _LeaveOneRootOut(min_lift, all_shown)
 
 
-class _NameOmissions(NamedTuple):
+class _LeaveOneNameOut(NamedTuple):
     """With each of a group's names left out in turn, [groups, statements]: the smallest lift, the
     place of the name that it lacks, and whether every lift still shows."""
 
@@ -404,8 +411,9 @@ def _adjust_p_values(p_values: Array) -> Array:
     return np.stack([benjamini_hochberg(row.tolist()) for row in p_values])
 
 
-def carrier_variance(design: NameDesign, bits: Array) -> float:
-    """The variance, in bits squared, that a group's names share through the carriers before them,
+def carrier_phrase_variance(design: NameDesign, bits: Array) -> float:
+    """The variance, in bits squared, that a group's names share through the carriers before them
+    (phrases such as "I think that"),
     in the mean over carriers: `bits` are [carriers, names, statements]. 0 if there is one carrier,
     or if the shared part is no larger than the differences of single names between carriers.
 
@@ -446,7 +454,7 @@ def name_lifts(design: NameDesign, bits: Array) -> Array:
     return np.asarray(values + (others @ values)[design.groups])
 
 
-def find_stray_names(design: NameDesign, bits: Array) -> Mapping[int, int]:
+def find_names_like_other_groups(design: NameDesign, bits: Array) -> Mapping[int, int]:
     """Names that behave like another group's names rather than like the other names of their own:
     from the place of the name to that of the other group. They are judged by the correlation over
     statements, without the effect of forms and the mean over groups, and listed if the two

@@ -139,9 +139,10 @@ def _score_figures(
     return figures
 
 
-def name_figures(kind: str, lifts: Array, scores: Array, weights: Array) -> Array:
+def name_figures(kind: str, lifts: Array, scores: Array, statement_weights: Array) -> Array:
     """The figure of each name, [draws, names], from `lifts` [names, statements], when statements
-    have these `weights` [draws, statements], which add up to 1."""
+    have these `statement_weights` [draws, statements], which add up to 1 in each draw."""
+    weights = statement_weights
     if kind == SHIFT:
         raised = np.maximum(lifts, 0.0)
         raised_weights = weights @ raised.T
@@ -153,9 +154,9 @@ def name_figures(kind: str, lifts: Array, scores: Array, weights: Array) -> Arra
         )
         return np.asarray(np.where(raised_weights > 0, mean - (weights @ scores)[:, None], 0.0))
     correlations = np.empty((len(weights), len(lifts)))
-    score_ranks, score_variance = _centre(_ranks(scores, weights), weights)
+    score_ranks, score_variance = _centre_with_variance(_ranks(scores, weights), weights)
     for n, row in enumerate(lifts):
-        lift_ranks, lift_variance = _centre(_ranks(row, weights), weights)
+        lift_ranks, lift_variance = _centre_with_variance(_ranks(row, weights), weights)
         norm, covariances = (
             lift_variance * score_variance,
             (weights * lift_ranks * score_ranks).sum(axis=1),
@@ -191,7 +192,7 @@ class _CentredValues(NamedTuple):
     variances: Array
 
 
-def _centre(values: Array, weights: Array) -> _CentredValues:
+def _centre_with_variance(values: Array, weights: Array) -> _CentredValues:
     """Values [draws, values] less their weighted mean, and their weighted variance [draws]."""
     centred_values = values - (weights * values).sum(axis=1)[:, None]
     return _CentredValues(centred_values, (weights * centred_values**2).sum(axis=1))

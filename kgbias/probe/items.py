@@ -21,7 +21,7 @@ ItemScores = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class StoredAmount:
+class StoredCounts:
     """How much of a benchmark a store holds for one model: the number of `items`, of their `texts`,
     and the `seconds` that they took."""
 
@@ -66,7 +66,7 @@ class Items(ABC):
             by_category[item.category] = (items + 1, texts + size)
         return by_category
 
-    def stored_amount(self, model: ModelInfo, store: Store) -> StoredAmount:
+    def stored_counts(self, model: ModelInfo, store: Store) -> StoredCounts:
         """How much the store holds of a model, for the way of asking that it holds most of."""
         ids = [stored_item.id for stored_item in self.items]
         score_sets = [
@@ -74,7 +74,7 @@ class Items(ABC):
         ]
         largest = max(score_sets, key=len, default={})
         texts = sum(n for id, n in zip(ids, self.sizes, strict=True) if id in largest)
-        return StoredAmount(len(largest), texts, sum(score.seconds for score in largest.values()))
+        return StoredCounts(len(largest), texts, sum(score.seconds for score in largest.values()))
 
     def chunks(self) -> list[range]:
         """The places of all items, in chunks that are scored together, however many of the scores
@@ -109,7 +109,7 @@ def make_item(benchmark: str, name: str, category: str, *asked: object) -> Bench
 def score_items(
     items: Items, scorer: AnyScorer, store: Store | None = None, progress: Progress | None = None
 ) -> list[ItemScore]:
-    """The score of every item, in order (see `iter_scores`)."""
+    """The score of every item, in order, computed or read (see `iter_scores`)."""
     by_id = {
         score.item.id: score
         for _, scores in iter_scores(items, scorer, store, progress=progress)

@@ -22,7 +22,7 @@ from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.io.files import replace_folder, write_json, write_text
 from kgbias.io.tables import read_table
 from kgbias.io.text import escape_formula
-from kgbias.probe.sets import people_name
+from kgbias.probe.sets import format_people
 
 DEFAULT_PER_GROUP = 10
 DEFAULT_PURITY = 0.5
@@ -34,7 +34,7 @@ _COLUMN_NAMES = {
     "origin": ("highest_probf_ethnicity", "origin", "ethnicity", "ethnea"),
     "probability": ("highest_probf_value", "probability", "ethnicity probability"),
 }
-_GENDERS = {"f": "F", "female": "F", "m": "M", "male": "M"}
+_GENDER_CODES = {"f": "F", "female": "F", "m": "M", "male": "M"}
 
 Group = tuple[str, str]  # origin and gender
 
@@ -84,7 +84,7 @@ def read_guesses(path: Path) -> Guesses:
     left_out: Counter[str] = Counter()
     for line, row in rows:
         name, origin = row[columns_found["name"]].strip(), row[columns_found["origin"]].strip()
-        gender = _GENDERS.get(row[columns_found["gender"]].strip().lower(), "")
+        gender = _GENDER_CODES.get(row[columns_found["gender"]].strip().lower(), "")
         if not gender or not origin:
             left_out["no guess of one gender and an origin"] += 1
         elif len(name) not in _NAME_LENGTHS:
@@ -104,6 +104,7 @@ def read_guesses(path: Path) -> Guesses:
 
 
 def _parse_probability(text: str, where: str) -> float:
+    """The number in a cell, in whatever unit the table has it; NaN for an empty one."""
     try:
         return float(text) if text.strip() else math.nan
     except ValueError as error:
@@ -163,7 +164,7 @@ class NameGroups:
                     guess = member.guess
                     texts = map(
                         escape_formula,
-                        (guess.name, people_name(guess.origin, guess.gender), guess.origin),
+                        (guess.name, format_people(guess.origin, guess.gender), guess.origin),
                     )
                     writer.writerow(
                         (*texts, guess.gender, member.cluster, f"{member.purity:.3f}", member.how)
@@ -286,8 +287,8 @@ def choose_name_groups(
         tuple(c for group in sorted(chosen_names) for c in chosen_names[group]),
         len(largest_shares),
         len({c.cluster for surest in pure_names.values() for c in surest}),
-        _mean_purity(names, labels),
-        _mean_purity(shuffled_names, labels),
+        _cluster_purity(names, labels),
+        _cluster_purity(shuffled_names, labels),
         {group: len(pure_names[group]) for group in kinds if group not in chosen_names},
         {
             "source": guesses.source,
@@ -355,7 +356,7 @@ def _surest_names(
     )
 
 
-def _mean_purity(names: Sequence[Guess], labels: Sequence[int]) -> float:
+def _cluster_purity(names: Sequence[Guess], labels: Sequence[int]) -> float:
     """The share of names that are of the largest group of their cluster."""
     counts: dict[int, Counter[Group]] = defaultdict(Counter)
     for guess, label in zip(names, labels, strict=True):

@@ -29,8 +29,8 @@ from kgbias.probe.sets import TEMPLATES, Descriptor
 Names = Sequence[tuple[str, str]]
 
 
-class ItemPlace(NamedTuple):
-    """Which template and which name an item has."""
+class TemplateAndName(NamedTuple):
+    """The template and the name of an item, by their places."""
 
     template: int
     name: int
@@ -68,9 +68,8 @@ class NameSentences(Items):
             "names", canonical_json([list(self.names), descriptor_parts, self.templates])
         )
 
-    def place(self, item: int) -> ItemPlace:
-        """The template and the name of an item, by their places."""
-        return ItemPlace(*divmod(item, len(self.names)))
+    def place(self, item: int) -> TemplateAndName:
+        return TemplateAndName(*divmod(item, len(self.names)))
 
     def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[ItemScores, int]]:
         scored: list[tuple[ItemScores, int]] = []
@@ -141,7 +140,7 @@ def probe_apx(
         for place, score in zip(places, scores, strict=True):
             means.add(*sentences.place(place), perplexities_of(score.scores)[None])
         times += [(score.tokens, score.seconds) for score in scores]
-    values = adjust_perplexities(means.values, means.names, as_published=as_published)
+    values = adjust_perplexities(means.values, means.name_counts, as_published=as_published)
     table = ApxTable(means.groups, means.descriptors, means.axes, values)
     apx_flags = ApxFlags(
         table,

@@ -11,7 +11,7 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.models.score.base import ProbeGrid, TextScorer
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.sets import read_identities
-from kgbias.probe.sofa import default_measure, normalise_grid
+from kgbias.probe.sofa import default_measure, log_perplexities
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import bootstrap, kendall_tau, mean
 
@@ -106,7 +106,9 @@ def check_precision(
     error = np.abs(reduced_grid.probes.perplexities / full_grid.probes.perplexities - 1)
     measure = default_measure(scorer.convention.kind)
     columns = zip(
-        normalise_grid(full_grid, measure).T, normalise_grid(reduced_grid, measure).T, strict=True
+        log_perplexities(full_grid, measure).T,
+        log_perplexities(reduced_grid, measure).T,
+        strict=True,
     )
     taus = [kendall_tau(a, b) for a, b in columns]
     return Precision(

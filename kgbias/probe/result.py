@@ -47,7 +47,7 @@ class ProbeUsage:
     seconds: float
 
 
-class ProbeProgress:
+class ProbeStopwatch:
     """A stopwatch that runs from its creation to the last grid that it is shown."""
 
     def __init__(self) -> None:
@@ -340,13 +340,13 @@ class TextSurprisals(Result):
         return Rows(rows, columns=("text", "token", "bits"))
 
 
-def set_probe_rows(probes: Sequence[SetProbes]) -> Rows[SetProbes]:
+def model_rows_of_set_probes(probes: Sequence[SetProbes]) -> Rows[SetProbes]:
     """The probes of several models, a row for each. `SetProbes.to_frame` has the categories."""
     return Rows(probes, _MODEL_COLUMNS)
 
 
-def run_probe_rows(probes: Sequence[RunProbes]) -> Rows[RunProbes]:
-    """The probes of a run by several models, a row for each, as `set_probe_rows`."""
+def model_rows_of_run_probes(probes: Sequence[RunProbes]) -> Rows[RunProbes]:
+    """The probes of a run by several models, a row for each, as `model_rows_of_set_probes`."""
     return Rows(probes, (*_MODEL_COLUMNS, *_AGREEMENT_COLUMNS))
 
 
@@ -405,10 +405,10 @@ def surprisals(scorer: TextScorer | ScorerSource, texts: Sequence[str]) -> TextS
     return TextSurprisals(ScorerInfo.from_scorer(model), tokens_by_text)
 
 
-_QUANTILES = np.linspace(0, 1, 101)
+_PERCENTILES = np.linspace(0, 1, 101)
 
 
-def run_set(
+def build_probe_set(
     name: str, parts: Iterable[tuple[str, Sequence[Group], Sequence[Statement]]]
 ) -> ProbeSet:
     """The groups and statements of a run, category by category, as a set with the run's name."""
@@ -425,7 +425,7 @@ def run_set(
     )
 
 
-def sofa_result(
+def build_sofa_result(
     probe_set: ProbeSet,
     model: ScorerInfo,
     bias: SofaBias,
@@ -482,7 +482,7 @@ def _stored_category(part: CategoryBias, statements: Sequence[ProbeStatement]) -
     return SofaCategory(
         part.category,
         part.score,
-        tuple(np.quantile(star, _QUANTILES).tolist()),
+        tuple(np.quantile(star, _PERCENTILES).tolist()),
         tuple(SofaGroup(group, part.shares[group], part.likeliest[group]) for group in part.groups),
         tuple(
             SofaStatement(

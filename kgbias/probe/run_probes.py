@@ -30,22 +30,22 @@ from kgbias.models.score.distributed import AnyScorer, iter_grids
 from kgbias.probe.result import (
     CategoryProbes,
     ProbeAgreement,
-    ProbeProgress,
+    ProbeStopwatch,
     RunProbes,
     ScorerInfo,
     Statement,
-    run_set,
+    build_probe_set,
+    build_sofa_result,
     save_sofa_result,
-    sofa_result,
 )
 from kgbias.probe.set_probes import Row, Sets, grid_rows, open_output
 from kgbias.probe.sets import read_identities, read_statements
 from kgbias.probe.sofa import (
     category_bias,
     default_measure,
-    normalise_grid,
+    group_ranks,
+    log_perplexities,
     overall_bias,
-    rank_groups,
 )
 from kgbias.stats.inference import clustered_proportion, student_quantile
 
@@ -80,7 +80,7 @@ def measure_bits(grid: ProbeGrid, measure: str) -> Array:
     return np.asarray(log_likelihoods / np.log(2), dtype=np.float64)
 
 
-def contrast_values(values: Array) -> Array:
+def lifts_over_others(values: Array) -> Array:
     """How much higher a group's value is at a statement than the others', beyond what it is at
     every statement.
 
@@ -106,7 +106,7 @@ class ContrastIntervals(NamedTuple):
 
 
 def contrast_intervals(values: Array, *, level: float = 0.95) -> ContrastIntervals:
-    """The lower and upper ends of Student's intervals of `contrast_values`, each [groups,
+    """The lower and upper ends of Student's intervals of `lifts_over_others`, each [groups,
     statements]. The other groups are taken as drawn: an interval says how much a contrast depends
     on the groups compared with. NaN if there is only one other group."""
     groups = len(values)
@@ -119,7 +119,7 @@ def contrast_intervals(values: Array, *, level: float = 0.95) -> ContrastInterva
     means = (sums - deviations) / others
     variances = np.maximum(0.0, (squares - deviations**2 - others * means**2) / (others - 1))
     half = student_quantile((1 + level) / 2, others - 1) * np.sqrt(variances / others)
-    contrasts = contrast_values(values)
+    contrasts = lifts_over_others(values)
     return ContrastIntervals(contrasts - half, contrasts + half)
 
 
@@ -130,7 +130,16 @@ _MAX_CHUNK_PROBES = 4096  # probes computed between two saves
 _CHUNK_PROBES, _MIN_CHUNK_STATEMENTS = 1024, 32
 
 SaidCounts = tuple[tuple[int, int, int], ...]
-_CategoryPlan = tuple[str, tuple[Group, ...], tuple[Statement, ...], SaidCounts]
+
+
+class _CategoryPlan(NamedTuple):
+    """A category that can be probed: each of its groups before each of its statements; and how
+    often the run said what of whom (see `CategoryProbes.said_counts`)."""
+
+    category: str
+    groups: tuple[Group, ...]
+    statements: tuple[Statement, ...]
+    said_counts: SaidCounts
 
 
 def probe_run(
@@ -151,9 +160,9 @@ def probe_run(
     `as_published`.
 
     `measure` ranks the groups: "conditional", "sofa" or "whole" (see
-    `kgbias.probe.sofa.normalise_grid`; by default conditional, for a masked model whole). The SoFa
-    score always uses PPL*. `ending` is appended to each probe (SoFa has none). `categories` limits
-    the probes to these categories. `output` gets every probe as a row (see
+    `kgbias.probe.sofa.log_perplexities`; by default conditional, for a masked model whole). The
+    SoFa score always uses PPL*. `ending` is appended to each probe (SoFa has none). `categories`
+    limits the probes to these categories. `output` gets every probe as a row (see
     `kgbias.probe.set_probes.probe_sets`), with two more columns: the group's `rank` and `count`,
     how often the run said it. Raises DataError if there is nothing to probe, UsageError for a
     category that the run does not have or an output that holds something else.
@@ -168,11 +177,15 @@ def probe_run(
         (e.predicate_id, e.object_id, e.group_id): e
         for e in run.find_all(ProbedEdge, asking=probing)
     }
-    stopwatch, category_probes = ProbeProgress(), []
+    stopwatch, category_probes = ProbeStopwatch(), []
     new_chunks = []
-    for _, groups, statements, _ in plan:
-        new = [s for s in statements if any((*s.key, g.id) not in known_edges for g in groups)]
-        new_chunks += [(groups, chunk) for chunk in _iter_chunks(groups, new)]
+    for planned in plan:
+        new = [
+            statement
+            for statement in planned.statements
+            if any((*statement.key, group.id) not in known_edges for group in planned.groups)
+        ]
+        new_chunks += [(planned.groups, chunk) for chunk in _iter_chunks(planned.groups, new)]
     for edges in _compute_edges(new_chunks, scorer, measure, ending, stopwatch, reporter):
         run.put(ProbedEdge, edges, asking=probing)
         known_edges |= {(e.predicate_id, e.object_id, e.group_id): e for e in edges}
@@ -180,8 +193,8 @@ def probe_run(
         grid = edges_grid(
             [[known_edges[(*s.key, group.id)] for s in statements] for group in groups]
         )
-        order = rank_groups(normalise_grid(grid, measure))
-        lift = contrast_values(measure_bits(grid, measure))
+        order = group_ranks(log_perplexities(grid, measure))
+        lift = lifts_over_others(measure_bits(grid, measure))
         edges = [
             replace(
                 known_edges[(*statement.key, group.id)],
@@ -205,8 +218,8 @@ def probe_run(
                 p.category,
                 [group.name for group in p.groups],
                 [statement.text for statement in p.statements],
-                normalise_grid(p.grid),
-                normalise_grid(p.grid, measure),
+                log_perplexities(p.grid),
+                log_perplexities(p.grid, measure),
                 as_published=as_published,
                 seed=seed,
             )
@@ -236,12 +249,10 @@ def probe_run(
     # As published, the score is one statement's variance, which is not stored. Stored last: a
     # benchmark that finds it asks no more.
     if not as_published:
-        probe_set, scorer_info = (
-            run_set(run.name, (part[:3] for part in plan)),
-            ScorerInfo.from_scorer(scorer),
-        )
+        probe_set = _build_planned_set(run, plan)
+        scorer_info = ScorerInfo.from_scorer(scorer)
         usage = stopwatch.usage(sum(int(p.grid.probes.tokens.sum()) for p in category_probes))
-        result = sofa_result(
+        result = build_sofa_result(
             probe_set, scorer_info, bias, measure=measure, settings=settings, seed=seed, usage=usage
         )
         save_sofa_result(run.store, run.id, probe_set, result)
@@ -255,20 +266,20 @@ def _compute_edges(
     scorer: AnyScorer,
     measure: str,
     ending: str,
-    stopwatch: ProbeProgress,
+    stopwatch: ProbeStopwatch,
     progress: Progress,
 ) -> Iterator[Sequence[ProbedEdge]]:
     """The edges of each chunk of groups and statements, as they are computed."""
     if new:
-        probes = sum(count_group_texts(len(groups), len(chunk)) for groups, chunk in new)
+        probes = sum(count_scored_texts(len(groups), len(chunk)) for groups, chunk in new)
         progress.stage(f"SoFa of {scorer.info.title}", probes)
     texts_asked = [
-        (_group_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new
+        (_capitalised_names(groups), [s.text + ending for s in chunk]) for groups, chunk in new
     ]
     for number, part in iter_grids(scorer, texts_asked, progress):
         stopwatch.record_grid(part)
         part.check_group_tokens(texts_asked[number][0])
-        yield _build_edges(*new[number], part, rank_groups(normalise_grid(part, measure)))
+        yield _build_edges(*new[number], part, group_ranks(log_perplexities(part, measure)))
 
 
 def _agreement_record(agreement: ProbeAgreement) -> dict[str, Any]:
@@ -326,9 +337,15 @@ def compare_said_and_probable(
     )
 
 
-def run_probe_set(run: StoredRun) -> ProbeSet:
+def build_run_probe_set(run: StoredRun) -> ProbeSet:
     """The groups and statements of a run that `probe_run` probes. Raises the same DataError."""
-    return run_set(run.name, (part[:3] for part in _plan_categories(run, (), SilentProgress())))
+    return _build_planned_set(run, _plan_categories(run, (), SilentProgress()))
+
+
+def _build_planned_set(run: StoredRun, plan: Sequence[_CategoryPlan]) -> ProbeSet:
+    return build_probe_set(
+        run.name, ((planned.category, planned.groups, planned.statements) for planned in plan)
+    )
 
 
 def _capitalise(text: str) -> str:
@@ -346,7 +363,7 @@ def _plan_categories(
         if len(groups) < 2 or not statements:
             progress.note(f"category {category} has nothing to compare and is left out")
         else:
-            plan.append((category, groups, statements, said_counts))
+            plan.append(_CategoryPlan(category, groups, statements, said_counts))
     if not plan:
         raise DataError(f"run {run.name} has no category with two groups and statements to probe")
     return plan
@@ -361,8 +378,8 @@ def _output_job(
 ) -> dict[str, Any]:
     """Everything that determines the output of this probe."""
     categories_asked = [
-        [category, [g.name for g in groups], [s.text for s in statements], said_counts]
-        for category, groups, statements, said_counts in plan
+        [c.category, [g.name for g in c.groups], [s.text for s in c.statements], c.said_counts]
+        for c in plan
     ]
     return {
         "run": run.id,
@@ -377,7 +394,7 @@ def _output_rows(category_probes: CategoryProbes, ending: str) -> list[Row]:
     """The probes of a category for an output."""
     rows = grid_rows(
         category_probes.category,
-        _group_names(category_probes.groups),
+        _capitalised_names(category_probes.groups),
         [s.text + ending for s in category_probes.statements],
         category_probes.grid,
     )
@@ -432,29 +449,26 @@ def collect_statements(
     )
 
 
-def count_group_texts(groups: int, statements: int) -> int:
+def count_scored_texts(groups: int, statements: int) -> int:
     """How many texts a model scores to probe statements with the names of groups: each group before
     each statement and, in every piece that is computed at once, each group by itself."""
     return groups * (statements + -(-statements // _statements_at_once(groups)))
 
 
-class RunTextCounts(NamedTuple):
-    """How many texts a run has a model score, and how many are embedded."""
+class ScoringWorkload(NamedTuple):
+    """How many texts a model scores to probe a run, and how many are embedded."""
 
     probed: int
     embedded: int
 
 
-def count_run_texts(run: StoredRun) -> RunTextCounts:
+def count_run_texts(run: StoredRun) -> ScoringWorkload:
     """How many texts `probe_run` has a model score of a run that was never probed, and how many
     statements there are, which `kgbias.evidence.embed_run` embeds. Raises DataError as it does."""
-    plan = [
-        (len(groups), len(statements))
-        for _, groups, statements, _ in _plan_categories(run, (), SilentProgress())
-    ]
-    return RunTextCounts(
-        sum(count_group_texts(*sizes) for sizes in plan),
-        sum(statement_count for _, statement_count in plan),
+    plan = _plan_categories(run, (), SilentProgress())
+    return ScoringWorkload(
+        sum(count_scored_texts(len(c.groups), len(c.statements)) for c in plan),
+        sum(len(c.statements) for c in plan),
     )
 
 
@@ -475,7 +489,7 @@ def _iter_chunks(
         yield ordered[start : start + step]
 
 
-def _group_names(groups: Sequence[Group]) -> list[str]:
+def _capitalised_names(groups: Sequence[Group]) -> list[str]:
     return [_capitalise(group.name) for group in groups]
 
 
@@ -552,17 +566,18 @@ def gather_sets(
     return sets
 
 
-class RunTexts(NamedTuple):
+class GroupsAndStatements(NamedTuple):
     """A run's groups by category, and all its statements, as texts."""
 
     groups_by_category: dict[str, tuple[str, ...]]
     statements: tuple[str, ...]
 
 
-def read_run_texts(run: StoredRun) -> RunTexts:
+def read_run_texts(run: StoredRun) -> GroupsAndStatements:
+    """The texts that `gather_sets` takes from a run."""
     statements = collect_statements(run.groups, run.triples()).statements
     groups = {
         category: tuple(_capitalise(group.name) for group in members)
         for category, members in groups_by_category(run.record, ()).items()
     }
-    return RunTexts(groups, tuple(statement.text for statement in statements))
+    return GroupsAndStatements(groups, tuple(statement.text for statement in statements))

@@ -5,7 +5,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_text
 from kgbias.models.score.base import Array, ProbeGrid, Scores
 from kgbias.models.score.distributed import AnyScorer, ScorerSource, iter_grids, resolve_scorer
-from kgbias.probe.result import ProbeProgress, ScorerInfo, SetProbes
-from kgbias.probe.sofa import category_bias, default_measure, normalise_grid, overall_bias
+from kgbias.probe.result import ProbeStopwatch, ScorerInfo, SetProbes
+from kgbias.probe.sofa import category_bias, default_measure, log_perplexities, overall_bias
 
 Sets = Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]
 Row = dict[str, Any]
@@ -38,6 +38,28 @@ COLUMNS = (
     "group_tokens",
 )
 _FIGURE_COLUMNS = COLUMNS[5:]  # the rest follow from these
+
+
+class _Block(NamedTuple):
+    """Statements of a category that are scored together, with its groups."""
+
+    category: str
+    groups: Sequence[str]
+    statements: Sequence[str]
+
+    @property
+    def probe_count(self) -> int:
+        """How many texts are scored: each group is also scored alone, once a block."""
+        return len(self.groups) * (len(self.statements) + 1)
+
+
+class _BlockValues(NamedTuple):
+    """What a block was measured to be: log10 PPL* and the values that rank the groups, each
+    [groups, statements], and how many tokens its probes have."""
+
+    star: Array
+    ranking: Array
+    tokens: int
 
 
 class RowFile(Protocol):
@@ -63,10 +85,10 @@ def probe_sets(
     """SoFa over sets: category to (groups, statements); `kgbias.probe.gather_sets` reads them.
 
     `measure` ranks the groups: "conditional", "sofa" or "whole" (see
-    `kgbias.probe.sofa.normalise_grid`; by default conditional, for a masked model whole). `output`
-    gets every probe as a row of `COLUMNS`: a .jsonl file, or a .parquet folder of parts (which
-    pandas, DuckDB and Arrow read as one table), with a manifest beside or in it. A stopped job
-    continues from its output, and takes what is missing there from the answer log of `store`;
+    `kgbias.probe.sofa.log_perplexities`; by default conditional, for a masked model whole).
+    `output` gets every probe as a row of `COLUMNS`: a .jsonl file, or a .parquet folder of parts
+    (which pandas, DuckDB and Arrow read as one table), with a manifest beside or in it. A stopped
+    job continues from its output, and takes what is missing there from the answer log of `store`;
     without an output, the log keeps what is computed. Raises UsageError if the output belongs to
     other settings.
 
@@ -91,34 +113,37 @@ def probe_sets(
     log = _LoggedRows(store, scorer, job) if store else None
     row_file = open_output(output, job) if output else log
     blocks = [
-        (category, groups, block)
+        _Block(category, groups, block_statements)
         for category, (groups, statements) in sets.items()
-        for block in _split_blocks(statements, max(1, chunk // len(groups)))
+        for block_statements in _split_blocks(statements, max(1, chunk // len(groups)))
     ]
-    # The groups alone are computed once per block.
-    probes = sum(len(groups) * (len(block) + 1) for _, groups, block in blocks)
-    reporter.stage(f"SoFa of {scorer.info.title}", probes)
-    block_values: dict[int, tuple[Array, Array, int]] = {}  # by block: PPL*, ranking values, tokens
+    reporter.stage(f"SoFa of {scorer.info.title}", sum(block.probe_count for block in blocks))
+    block_values: dict[int, _BlockValues] = {}  # by the block's number
 
     def add(number: int, grid: ProbeGrid) -> None:
-        grid.check_group_tokens(blocks[number][1])
-        tokens = int(grid.probes.tokens.sum())
-        block_values[number] = normalise_grid(grid), normalise_grid(grid, measure), tokens
+        grid.check_group_tokens(blocks[number].groups)
+        block_values[number] = _BlockValues(
+            star=log_perplexities(grid),
+            ranking=log_perplexities(grid, measure),
+            tokens=int(grid.probes.tokens.sum()),
+        )
 
-    for number, (category, groups, block) in enumerate(blocks):
+    for number, block in enumerate(blocks):
         rows_in_file = row_file.read(number) if row_file else None
         known_rows = log.read(number) if log and rows_in_file is None else rows_in_file
         if known_rows is None:
             continue
-        add(number, grid := _rebuild_grid(known_rows, len(groups), len(block)))
-        reporter.advance(len(groups) * (len(block) + 1))
+        grid = _rebuild_grid(known_rows, len(block.groups), len(block.statements))
+        add(number, grid)
+        reporter.advance(block.probe_count)
         if row_file and rows_in_file is None and row_file is not log:
-            row_file.write(number, grid_rows(category, groups, block, grid))
+            row_file.write(number, grid_rows(*block, grid))
     missing_blocks = [number for number in range(len(blocks)) if number not in block_values]
-    stopwatch = ProbeProgress()
-    for place, grid in iter_grids(
-        scorer, [blocks[number][1:] for number in missing_blocks], reporter
-    ):
+    stopwatch = ProbeStopwatch()
+    missing_texts = [
+        (blocks[number].groups, blocks[number].statements) for number in missing_blocks
+    ]
+    for place, grid in iter_grids(scorer, missing_texts, reporter):
         stopwatch.record_grid(grid)
         number = missing_blocks[place]
         if row_file:
@@ -127,11 +152,12 @@ def probe_sets(
     biases = []
     for category, (groups, statements) in sets.items():
         category_blocks = [
-            block_values[number] for number, block in enumerate(blocks) if block[0] == category
+            block_values[number]
+            for number, block in enumerate(blocks)
+            if block.category == category
         ]
-        stars, ranking_values = (
-            np.concatenate([block[n] for block in category_blocks], axis=1) for n in (0, 1)
-        )
+        stars = np.concatenate([values.star for values in category_blocks], axis=1)
+        ranking_values = np.concatenate([values.ranking for values in category_blocks], axis=1)
         biases.append(
             category_bias(
                 category,
@@ -144,7 +170,7 @@ def probe_sets(
             )
         )
     bias = overall_bias(biases, as_published=as_published)
-    usage = stopwatch.usage(sum(tokens for *_, tokens in block_values.values()))
+    usage = stopwatch.usage(sum(values.tokens for values in block_values.values()))
     return SetProbes(ScorerInfo.from_scorer(scorer), bias, usage)
 
 

@@ -21,13 +21,13 @@ from kgbias.io.tables import (
 from kgbias.io.tables_in_memory import Table, Texts, as_table_file
 
 _CATEGORY_COLUMNS = ("category", "axis")  # the second, like plural_noun_phrase, is HolisticBias's
-GROUPS = TableFormat(
+GROUPS_FORMAT = TableFormat(
     "groups to probe: `--identities`",
     (("group", "name", "identity", "plural_noun_phrase"),),
     _CATEGORY_COLUMNS,
     "a text with one group a line, JSON lists by category",
 )
-STATEMENTS = TableFormat(
+STATEMENTS_FORMAT = TableFormat(
     "statements: `--statements`",
     (("statement", "sentence", "text"),),
     _CATEGORY_COLUMNS,
@@ -39,18 +39,18 @@ DESCRIPTORS_FORMAT = TableFormat(
     (("descriptor",),),
     ("axis", "label", "partial_1", "partial_2", "partial_3"),
 )
-_MAX_NAME_CHARACTERS = 100  # characters of a group's name
+_MAX_GROUP_CHARACTERS = 100  # characters of a group's name
 _PEOPLE = {"F": "women", "M": "men"}
 
 
-def people_name(ethnicity: str, gender: str) -> str:
+def format_people(ethnicity: str, gender: str) -> str:
     """A group as people: "ARAB" and "F" are "Arab women"; "" if either is unknown."""
     if not (ethnicity and gender):
         return ""
     return f"{ethnicity.capitalize()} {_PEOPLE.get(gender, gender)}"
 
 
-def parse_pair(group: str) -> tuple[str, str] | None:
+def parse_globalbias_group(group: str) -> tuple[str, str] | None:
     """The ethnicity and gender of a group written as in GlobalBias, "('ARAB', 'F')"; None for a
     group in any other form."""
     try:
@@ -62,20 +62,20 @@ def parse_pair(group: str) -> tuple[str, str] | None:
     return None
 
 
-def name_people(group: str) -> str:
+def readable_group(group: str) -> str:
     """A group as statements name it: "Arab women" for "('ARAB', 'F')" and for "ARAB F"; any other
     group unchanged."""
-    ethnicity, gender = parse_pair(group) or group.rpartition(" ")[::2]
-    return people_name(ethnicity, gender) if ethnicity and gender in _PEOPLE else group
+    ethnicity, gender = parse_globalbias_group(group) or group.rpartition(" ")[::2]
+    return format_people(ethnicity, gender) if ethnicity and gender in _PEOPLE else group
 
 
 _DATA = Path(__file__).with_name("data")
 
-IDENTITIES = {"sofa": "identities.json"}
-NAMES = {"globalbias": "names.csv"}
-DESCRIPTORS = {"globalbias": "descriptors.csv"}
+IDENTITY_SETS = {"sofa": "identities.json"}
+NAME_SETS = {"globalbias": "names.csv"}
+DESCRIPTOR_SETS = {"globalbias": "descriptors.csv"}
 TEMPLATES = ("My name is {name}, I", "{name}", "{name}")
-_VERBS = ("am", "was", "is")  # how a descriptor continues each template
+_DEFAULT_VERBS = ("am", "was", "is")  # how a descriptor continues each template
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +92,9 @@ def read_identities(name: Texts) -> dict[str, tuple[str, ...]]:
     """The groups of each category: the named set "sofa", a table with a column group (or name or
     identity) and optionally category, JSON lists by category, or a text with one group a line."""
     with as_table_file(
-        _locate_set(name, IDENTITIES), GROUPS.needed_columns[0], name="identities"
+        _locate_set(name, IDENTITY_SETS), GROUPS_FORMAT.needed_columns[0], name="identities"
     ) as path:
-        groups_by_category = _texts_by_category(path, GROUPS)
+        groups_by_category = _texts_by_category(path, GROUPS_FORMAT)
         if "" in groups_by_category and len(groups_by_category) > 1:
             raise DataError(
                 f"{path}: {groups_by_category[''][0]!r} has no category, while others have one: "
@@ -118,13 +118,13 @@ def read_identities(name: Texts) -> dict[str, tuple[str, ...]]:
                 name
                 for category_groups in groups_by_category.values()
                 for name in category_groups
-                if len(name) > _MAX_NAME_CHARACTERS
+                if len(name) > _MAX_GROUP_CHARACTERS
             ),
             None,
         ):
             raise DataError(
                 f"{path}: {long_name[:60]!r} is too long for a group (at most "
-                f"{_MAX_NAME_CHARACTERS} characters)"
+                f"{_MAX_GROUP_CHARACTERS} characters)"
             )
         if sentence := next(
             filter(is_sentence, chain.from_iterable(groups_by_category.values())), None
@@ -141,9 +141,9 @@ def read_statements(source: Texts, language: str = "") -> dict[str, tuple[str, .
     statement (or sentence or text) and optionally category, JSON lists by category, or a text with
     one statement a line. A table in several languages has a column for each, named by its code;
     that of `language` is read."""
-    names = STATEMENTS.needed_columns[0] + ((language,) if language else ())
+    names = STATEMENTS_FORMAT.needed_columns[0] + ((language,) if language else ())
     with as_table_file(source, names, name="statements") as path:
-        texts_by_category = _texts_by_category(path, STATEMENTS, names)
+        texts_by_category = _texts_by_category(path, STATEMENTS_FORMAT, names)
         return {
             category: _check_distinct(path, rows) for category, rows in texts_by_category.items()
         }
@@ -152,23 +152,25 @@ def read_statements(source: Texts, language: str = "") -> dict[str, tuple[str, .
 def read_names(name: Table) -> tuple[tuple[str, str], ...]:
     """Names and their groups, "Arab women" for "('ARAB', 'F')": from the named set "globalbias", or
     a CSV file with the columns name and group."""
-    return tuple((given, name_people(group)) for given, group in read_written_names(name))
+    return tuple(
+        (given, readable_group(group)) for given, group in read_names_with_raw_groups(name)
+    )
 
 
-def read_written_names(name: Table) -> tuple[tuple[str, str], ...]:
+def read_names_with_raw_groups(name: Table) -> tuple[tuple[str, str], ...]:
     """Names and their groups as the list writes them (see `read_names`)."""
-    rows = _read_rows(_locate_set(name, NAMES), NAMES_FORMAT.columns)
+    rows = _read_rows(_locate_set(name, NAME_SETS), NAMES_FORMAT.columns)
     return tuple((row["name"], row["group"]) for row in rows)
 
 
-def read_labels(name: Table) -> dict[str, str]:
-    """The label of descriptors that each group of names answers to ("Thai women" to "asian"), from
-    the column label of its names (see `read_names`). A group without one is left out; if the file
-    has no such column, each group answers to its own name."""
-    rows = _read_rows(_locate_set(name, NAMES), NAMES_FORMAT.columns)
+def read_group_descriptor_labels(name: Table) -> dict[str, str]:
+    """By group of names, the label of the descriptors that belong to it ("Thai women" to "asian"),
+    from the column label of its names (see `read_names`). A group without one is left out; if the
+    file has no such column, each group answers to its own name."""
+    rows = _read_rows(_locate_set(name, NAME_SETS), NAMES_FORMAT.columns)
     if "label" not in rows[0]:
-        return {name_people(row["group"]): row["group"] for row in rows}
-    return {name_people(row["group"]): row["label"] for row in rows if row["label"]}
+        return {readable_group(row["group"]): row["group"] for row in rows}
+    return {readable_group(row["group"]): row["label"] for row in rows if row["label"]}
 
 
 def read_descriptors(name: Table) -> tuple[Descriptor, ...]:
@@ -176,10 +178,11 @@ def read_descriptors(name: Table) -> tuple[Descriptor, ...]:
     optionally axis, label and partial_1 to partial_3 (by default "am", "was" and "is" with the
     descriptor)."""
     descriptors = []
-    for row in _read_rows(_locate_set(name, DESCRIPTORS), DESCRIPTORS_FORMAT.columns):
+    for row in _read_rows(_locate_set(name, DESCRIPTOR_SETS), DESCRIPTORS_FORMAT.columns):
         text = row["descriptor"]
         endings = tuple(
-            (row.get(f"partial_{n}") or f"{verb} {text}") + "." for n, verb in enumerate(_VERBS, 1)
+            (row.get(f"partial_{n}") or f"{verb} {text}") + "."
+            for n, verb in enumerate(_DEFAULT_VERBS, 1)
         )
         descriptors.append(Descriptor(text, row.get("axis") or "", row.get("label") or "", endings))
     return tuple(descriptors)
@@ -224,16 +227,16 @@ def _texts_by_category(
             raise DataError(
                 f"{path}, line {line}: {text[:60]!r} is no {names[0]}: it has no letter"
             )
-        if door is STATEMENTS:
-            refuse_template(path, line, text)
+        if door is STATEMENTS_FORMAT:
+            refuse_placeholder(path, line, text)
         if isinstance(parse_literal(text), list):
             raise DataError(f"{path}, line {line}: {text[:60]!r} is a list: write one a row")
         texts_found.setdefault(as_text(row.get(category)), []).append(text)
     return texts_found
 
 
-def refuse_template(path: Path, line: int, text: str) -> None:
-    """Raise DataError for a text with a place to be filled."""
+def refuse_placeholder(path: Path, line: int, text: str) -> None:
+    """Raise DataError for a text that still has a placeholder, such as {name} or [MASK]."""
     if place := _PLACE.search(text):
         raise DataError(
             f"{path}, line {line}: {text[:60]!r} has the place {place[0]} to be filled: write "

@@ -49,7 +49,7 @@ class SofaBias:
     score: Estimate
 
 
-def normalise_grid(grid: ProbeGrid, measure: str = "sofa") -> Array:
+def log_perplexities(grid: ProbeGrid, measure: str = "sofa") -> Array:
     """The values that groups are compared by, [groups, statements]; lower is more likely.
 
     - sofa: log10 of PPL* = PPL(probe) / PPL(group) (Eqs. 1 and 3). A group with a name that is
@@ -108,7 +108,7 @@ def category_bias(
         score = Estimate(float(variances[-1]), float("nan"), float("nan"), 1)
 
     def first_place_shares(values: Array) -> dict[str, Estimate]:
-        firsts = first_shares(values)
+        firsts = first_place_credits(values)
         return {
             group: clustered_proportion(range(len(statements)), group_firsts)
             for group, group_firsts in zip(groups, firsts, strict=True)
@@ -160,14 +160,14 @@ def overall_bias(categories: Sequence[CategoryBias], *, as_published: bool = Fal
     return SofaBias(tuple(categories), Estimate(mean, low_end, high_end, n))
 
 
-def first_shares(star: Array) -> Array:
+def first_place_credits(star: Array) -> Array:
     """1 if a group makes the statement most likely, else 0, [groups, statements]; tied groups share
     the 1."""
     lowest = star == star.min(axis=0)
     return np.asarray(lowest / lowest.sum(axis=0), dtype=np.float64)
 
 
-def rank_groups(star: Array) -> NDArray[np.int64]:
+def group_ranks(star: Array) -> NDArray[np.int64]:
     """Each group's rank for each statement, [groups, statements]; 1 is the most likely, and ties
     take the worse rank."""
     sorted_values = np.sort(star, axis=0)

@@ -523,7 +523,11 @@ class StudyComparison(StudyPart):
         """
         from kgbias.graph.sofa import ProbeSet
         from kgbias.probe import probe_sets
-        from kgbias.probe.result import save_sofa_result, set_probe_rows, sofa_result
+        from kgbias.probe.result import (
+            build_sofa_result,
+            model_rows_of_set_probes,
+            save_sofa_result,
+        )
 
         specs = list(as_models(models))
         files, probe_set = output_paths(output, specs), ProbeSet.from_texts(name, sets)
@@ -549,7 +553,7 @@ class StudyComparison(StudyPart):
                     )
                 )
                 if not as_published:
-                    result = sofa_result(
+                    result = build_sofa_result(
                         probe_set,
                         probed.model,
                         probed.bias,
@@ -560,7 +564,7 @@ class StudyComparison(StudyPart):
                     save_sofa_result(
                         store, None if run is None else run.stored.id, probe_set, result
                     )
-        return set_probe_rows(results)
+        return model_rows_of_set_probes(results)
 
     def sofa(
         self,

@@ -142,7 +142,7 @@ class RunProbing(RunPart):
             processes: the number of processes on this machine, as for `probe`.
             options: those of `probe`.
         """
-        from kgbias.probe.result import run_probe_rows
+        from kgbias.probe.result import model_rows_of_run_probes
 
         specs = list(as_models(models))
         asking: Any = dict(options)
@@ -158,7 +158,7 @@ class RunProbing(RunPart):
                     specs, opening, progress, workers, self._context.models()
                 )
             ]
-        return run_probe_rows(probed)
+        return model_rows_of_run_probes(probed)
 
     @overload
     def evidence(

@@ -73,7 +73,7 @@ def test_probes_and_associations_in_processes_are_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("kgbias.probe.run_probes._MAX_CHUNK_PROBES", 4)
-    monkeypatch.setattr("kgbias.probe.run_probes.ProbeProgress", Still)
+    monkeypatch.setattr("kgbias.probe.run_probes.ProbeStopwatch", Still)
     monkeypatch.setattr("kgbias.models.embed._PIECE_TEXTS", 16)
     table = tmp_path / "said.csv"
     rows = [f"gender,{group},{said},{thing}" for group, said, thing in SAID]

@@ -14,7 +14,7 @@ from kgbias.models.score.load import open_scorer
 from kgbias.probe.apx import bias_scores, find_flags
 from kgbias.probe.names import probe_apx
 from kgbias.probe.sets import Descriptor
-from kgbias.probe.sofa import normalise_grid
+from kgbias.probe.sofa import log_perplexities
 from kgbias.reference import load_truth
 from tests.conftest import sweep_params
 
@@ -43,7 +43,7 @@ def test_planted_statements_are_likeliest_of_their_group(scorer: Any, measure: s
             for statement in TRUTH.groups[name].signature:
                 own.setdefault(statement, set()).add(name)
         grid = scorer.grid(category.groups, [" ".join(statement) for statement in own])
-        first = normalise_grid(grid, measure).argmin(axis=0)
+        first = log_perplexities(grid, measure).argmin(axis=0)
         right += sum(
             category.groups[g] in names for g, names in zip(first, own.values(), strict=True)
         )

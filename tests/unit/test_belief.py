@@ -11,13 +11,13 @@ from kgbias.probe.belief import (
     BOUND,
     LEANING,
     NameDesign,
-    adjust_for_statements,
-    carrier_variance,
+    carrier_phrase_variance,
     deal_names,
     estimate_shrinkage,
-    find_stray_names,
+    find_names_like_other_groups,
     lifts_by_root,
     name_lifts,
+    regress_out_covariates,
     subtract_base_rates,
     upper_tail,
 )
@@ -172,8 +172,13 @@ def test_what_names_share_by_a_carrier_is_in_the_interval() -> None:
     design = NameDesign(GROUPS.tolist())
     own = rng.normal(0, 1, (3, 24, 2000))
     shared = rng.normal(0, 0.6, (3, 4, 2000))
-    assert carrier_variance(design, own + shared[:, GROUPS]) == pytest.approx(0.36 / 3, rel=0.1)
-    assert carrier_variance(design, own) < 0.01 and carrier_variance(design, own[:1]) == 0.0
+    assert carrier_phrase_variance(design, own + shared[:, GROUPS]) == pytest.approx(
+        0.36 / 3, rel=0.1
+    )
+    assert (
+        carrier_phrase_variance(design, own) < 0.01
+        and carrier_phrase_variance(design, own[:1]) == 0.0
+    )
     narrow, wide = (design.test(own.mean(axis=0), shared=v) for v in (0.0, 0.5))
     assert (wide.high - wide.low > narrow.high - narrow.low).all()
 
@@ -193,20 +198,20 @@ def test_a_name_that_goes_with_another_group_is_flagged() -> None:
     of_group = rng.normal(0, 1, (4, STATEMENTS))
     bits = noise(spread=0.5) + of_group[GROUPS]
     bits[7] += of_group[3] - of_group[1]
-    assert find_stray_names(NameDesign(GROUPS.tolist()), bits) == {7: 3}
+    assert find_names_like_other_groups(NameDesign(GROUPS.tolist()), bits) == {7: 3}
 
 
 def test_a_name_that_is_another_over_again_is_no_stray() -> None:
     """The correlation of two names that behave the same is 1, which has no z."""
     bits = np.random.default_rng(0).normal(size=(6, 40))
     bits[1] = bits[0]
-    assert find_stray_names(NameDesign([0, 0, 1, 1, 2, 2]), bits) == {}
+    assert find_names_like_other_groups(NameDesign([0, 0, 1, 1, 2, 2]), bits) == {}
 
 
 def test_figures_of_statements_are_regressed_out_name_by_name() -> None:
     tokens = np.arange(STATEMENTS, dtype=float)
     bits = noise(spread=0.1) * 0 + np.arange(24)[:, None] * tokens
-    assert adjust_for_statements(bits, tokens) == pytest.approx(np.zeros_like(bits), abs=1e-6)
+    assert regress_out_covariates(bits, tokens) == pytest.approx(np.zeros_like(bits), abs=1e-6)
 
 
 def test_ranks_are_taken_anew_of_what_is_drawn() -> None:

@@ -32,17 +32,17 @@ from kgbias.probe.result import Statement
 from kgbias.probe.run_probes import (
     _iter_chunks,
     compare_said_and_probable,
-    count_group_texts,
+    count_scored_texts,
     probe_run,
 )
 from kgbias.probe.set_probes import probe_sets
 from kgbias.probe.sets import read_descriptors, read_identities, read_names
 from kgbias.probe.sofa import (
     category_bias,
-    first_shares,
-    normalise_grid,
+    first_place_credits,
+    group_ranks,
+    log_perplexities,
     overall_bias,
-    rank_groups,
 )
 from kgbias.stats.inference import kendall_tau
 from tests.conftest import require_modules
@@ -88,10 +88,10 @@ def test_ppl_star_by_hand() -> None:
     """A group of 1 token at 2 nats, a statement of 3 tokens at 1 nat: the probe's perplexity is
     e^(5/4), the group's e^2, so log10 PPL* = (5/4 - 2) / ln 10."""
     grid = Beliefs(set()).grid(["Men"], ["love the rain"])
-    assert normalise_grid(grid)[0, 0] == pytest.approx((1.25 - 2) / math.log(10))
-    assert normalise_grid(grid, "conditional")[0, 0] == pytest.approx(1 / math.log(10))
+    assert log_perplexities(grid)[0, 0] == pytest.approx((1.25 - 2) / math.log(10))
+    assert log_perplexities(grid, "conditional")[0, 0] == pytest.approx(1 / math.log(10))
     with pytest.raises(UsageError, match="no measure"):
-        normalise_grid(grid, "other")
+        log_perplexities(grid, "other")
 
 
 STAR = np.array([[0.0, 1.0, 2.0], [1.0, 1.0, 0.0], [2.0, 4.0, 1.0]])
@@ -155,8 +155,8 @@ def test_sofa_score_by_hand() -> None:
 
 
 def test_ranks_take_the_worse_of_a_tie() -> None:
-    assert rank_groups(STAR).tolist() == [[1, 2, 3], [2, 2, 1], [3, 3, 2]]
-    assert first_shares(STAR)[:, 1].tolist() == [0.5, 0.5, 0]
+    assert group_ranks(STAR).tolist() == [[1, 2, 3], [2, 2, 1], [3, 3, 2]]
+    assert first_place_credits(STAR)[:, 1].tolist() == [0.5, 0.5, 0]
 
 
 def test_kendall_tau_is_scipys() -> None:
@@ -710,6 +710,6 @@ def test_statements_are_probed_in_chunks_that_end_together_and_begin_alike() -> 
     chunks = list(_iter_chunks(few, statements))
     assert [s.text for chunk in chunks for s in chunk] == sorted(s.text for s in statements)
     assert max(len(few) * len(chunk) for chunk in chunks) <= 1024
-    assert count_group_texts(len(few), len(statements)) == len(few) * (1400 + len(chunks))
+    assert count_scored_texts(len(few), len(statements)) == len(few) * (1400 + len(chunks))
     # Of many groups, each of which is scored once more in each chunk, chunks are larger.
     assert max(len(many) * len(chunk) for chunk in _iter_chunks(many, statements)) > 3000

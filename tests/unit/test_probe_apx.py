@@ -13,7 +13,7 @@ from kgbias.probe.apx import (
     chance_share,
 )
 from kgbias.probe.names import NameSentences, probe_apx
-from kgbias.probe.sets import Descriptor, name_people, read_labels, read_names
+from kgbias.probe.sets import Descriptor, read_group_descriptor_labels, read_names, readable_group
 from tests.conftest import require_modules
 from tests.unit.test_probe import Beliefs
 
@@ -63,7 +63,7 @@ def test_means_of_groups_are_those_of_all_their_names() -> None:
     for template in range(2):
         for start, end in ((0, 3), (3, 5)):
             means.add(template, start, grid[template, start:end])
-    assert means.groups == ("A", "B", "C") and means.names.tolist() == [2, 2, 1]
+    assert means.groups == ("A", "B", "C") and means.name_counts.tolist() == [2, 2, 1]
     assert means.values[1, 1] == pytest.approx(grid[1, 2:4].mean(axis=0))
     with pytest.raises(DataError, match="finite and above 0"):
         means.add(0, 0, np.array([[1.0, np.inf, 2.0]]))
@@ -73,9 +73,9 @@ def test_a_list_without_labels_answers_by_its_groups(tmp_path: Path) -> None:
     path = tmp_path / "n.csv"
     path.write_text("name,group\nann,A\nbob,\"('ARAB', 'M')\"\n")
     assert read_names(str(path)) == (("ann", "A"), ("bob", "Arab men"))
-    assert read_labels(str(path)) == {"A": "A", "Arab men": "('ARAB', 'M')"}
+    assert read_group_descriptor_labels(str(path)) == {"A": "A", "Arab men": "('ARAB', 'M')"}
     path.write_text("name,group,label\nann,A,p\nbob,B,\n")
-    assert read_labels(str(path)) == {"A": "p"}
+    assert read_group_descriptor_labels(str(path)) == {"A": "p"}
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_list_without_labels_answers_by_its_groups(tmp_path: Path) -> None:
     ],
 )
 def test_groups_are_named_as_people(written: str, said: str) -> None:
-    assert name_people(written) == said
+    assert readable_group(written) == said
 
 
 def test_what_chance_flags() -> None:

@@ -82,13 +82,14 @@ def validate_apx(
     labels = tuple(dict.fromkeys(group_labels[means.groups[n]] for n in rows))
     if len(labels) < 2 or len(columns) < 2:
         return None
-    values, names = means.values[:, rows][:, :, columns], means.names[rows]
+    values = means.values[:, rows][:, :, columns]
+    name_counts = means.name_counts[rows]
     texts = tuple(means.descriptors[n] for n in columns)
     truth = dict(zip(texts, (descriptor_labels[n] for n in columns), strict=True))
     has_label = np.array(
         [[group_labels[means.groups[n]] == label for n in rows] for label in labels]
     )
-    weights = has_label * names / (has_label @ names)[:, None]
+    weights = has_label * name_counts / (has_label @ name_counts)[:, None]
 
     def score_by(scores: Array) -> LabelRecovery:
         merged = np.einsum("lg,tgd->tld", weights, scores)
@@ -96,7 +97,7 @@ def validate_apx(
         return compare_with_labels(bias_scores(table), labels, texts, truth)
 
     apx, plain_perplexity = (
-        score_by(adjust_perplexities(values, names, as_published=as_published)),
+        score_by(adjust_perplexities(values, name_counts, as_published=as_published)),
         score_by(values),
     )
     gains = np.array(apx.reciprocal_ranks) - np.array(plain_perplexity.reciprocal_ranks)

@@ -18,7 +18,7 @@ from kgbias.methods.benchmarks.base import (
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.distributed import AnyScorer
 from kgbias.probe.apx import can_flag, chance_share
-from kgbias.probe.items import StoredAmount
+from kgbias.probe.items import StoredCounts
 from kgbias.probe.names import NameSentences, probe_apx
 from kgbias.probe.result import ApxFlags
 from kgbias.probe.sets import Descriptor
@@ -61,8 +61,8 @@ class Apx(Benchmark):
     def parts(self) -> dict[str, tuple[int, int]]:
         return self._sentences.parts
 
-    def stored_amount(self, model: ModelInfo, store: Store) -> StoredAmount:
-        return self._sentences.stored_amount(model, store)
+    def stored_counts(self, model: ModelInfo, store: Store) -> StoredCounts:
+        return self._sentences.stored_counts(model, store)
 
     def result(
         self,

@@ -11,7 +11,7 @@ from kgbias.io.progress import Progress
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Array, TextScorer, TokenIds
 from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.items import Items, ItemScores, StoredAmount, score_items, sum_usage
+from kgbias.probe.items import Items, ItemScores, StoredCounts, score_items, sum_usage
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
 from kgbias.stats.units import UnitSums
@@ -121,7 +121,7 @@ class Benchmark(ABC):
         to it."""
 
     @abstractmethod
-    def stored_amount(self, model: ModelInfo, store: Store) -> StoredAmount:
+    def stored_counts(self, model: ModelInfo, store: Store) -> StoredCounts:
         """How much the store holds of a model, for the way of asking that it holds most of."""
 
     def figure(self, name: str) -> FigureInfo:

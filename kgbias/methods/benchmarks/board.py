@@ -29,7 +29,7 @@ from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure
 from kgbias.methods.benchmarks.base import OVERALL, Benchmark, DomainFigure, FigureInfo
 from kgbias.models.base import ModelInfo, Settings
-from kgbias.probe.items import StoredAmount
+from kgbias.probe.items import StoredCounts
 from kgbias.stats.estimate import Estimate, nan_to_none
 from kgbias.stats.inference import DEFAULT_DRAWS, Values, kendall_tau
 from kgbias.stats.poststratification import StandardWeights, StratifiedSample
@@ -597,7 +597,7 @@ def estimate_benchmark_cost(
     model: ModelInfo, benchmark: Benchmark, store: Store | None
 ) -> BenchmarkCost:
     """The cost of one model on one benchmark."""
-    stored_counts = StoredAmount() if store is None else benchmark.stored_amount(model, store)
+    stored_counts = StoredCounts() if store is None else benchmark.stored_counts(model, store)
     texts_left = benchmark.texts - stored_counts.texts
     speed = stored_counts.seconds / stored_counts.texts if stored_counts.texts else math.nan
     return BenchmarkCost(

@@ -18,9 +18,9 @@ from kgbias.methods.benchmarks.base import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.distributed import AnyScorer
-from kgbias.probe.items import StoredAmount
-from kgbias.probe.result import save_sofa_result, sofa_result
-from kgbias.probe.run_probes import probe_run, run_probe_set
+from kgbias.probe.items import StoredCounts
+from kgbias.probe.result import build_sofa_result, save_sofa_result
+from kgbias.probe.run_probes import build_run_probe_set, probe_run
 from kgbias.probe.set_probes import Sets, probe_sets
 from kgbias.probe.sofa import default_measure
 from kgbias.stats.inference import Values
@@ -88,14 +88,14 @@ class Sofa(Benchmark):
         tokens, seconds = stored.record.get("tokens", 0), stored.record.get("seconds", math.nan)
         return BenchmarkResult(_domain_figures(stored), self.count, tokens, seconds)
 
-    def stored_amount(self, model: ModelInfo, store: Store) -> StoredAmount:
+    def stored_counts(self, model: ModelInfo, store: Store) -> StoredCounts:
         """All or nothing, because the settings of a stopped probing are not known here."""
         stored_results = [
             r for r in store.sofa_results() if (r.probe_set, r.model) == (self.probe_set.id, model)
         ]
         if not stored_results:
-            return StoredAmount()
-        return StoredAmount(
+            return StoredCounts()
+        return StoredCounts(
             self.count, self.texts, stored_results[0].record.get("seconds", math.nan)
         )
 
@@ -125,7 +125,7 @@ class SofaOfSets(Sofa):
 
     def probe(self, scorer: AnyScorer, store: Store, seed: int, progress: Progress | None) -> None:
         probes = probe_sets(scorer, self._sets, store=store, seed=seed, progress=progress)
-        result = sofa_result(
+        result = build_sofa_result(
             self.probe_set, probes.model, probes.bias, seed=seed, usage=probes.usage
         )
         save_sofa_result(store, None, self.probe_set, result)
@@ -136,7 +136,7 @@ class SofaOfRun(Sofa):
 
     def __init__(self, run: StoredRun) -> None:
         self._run = run
-        self.probe_set = run_probe_set(run)
+        self.probe_set = build_run_probe_set(run)
 
     def probe(self, scorer: AnyScorer, store: Store, seed: int, progress: Progress | None) -> None:
         probe_run(self._run, scorer, seed=seed, progress=progress)

@@ -20,7 +20,7 @@ from kgbias.io.rows import Rows
 from kgbias.io.text import format_p_value
 from kgbias.methods.profiles.words import WordShift
 from kgbias.probe.apx import ApxTable, bias_scores, find_flags
-from kgbias.probe.sets import name_people, people_name
+from kgbias.probe.sets import format_people, readable_group
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import clustered_proportion
 
@@ -92,9 +92,10 @@ def compare_with_apx(
     words: Sequence[WordShift], table: ApxTable, *, source: str = "apx", seed: int = 0
 ) -> ProfileAgreement:
     """What profiles say, compared with what APX finds likely; a lower score is likelier."""
-    labels_by_people = {name_people(w.group).casefold(): w.group for w in words}
+    labels_by_people = {readable_group(w.group).casefold(): w.group for w in words}
     label = {
-        group: labels_by_people.get(name_people(group).casefold(), group) for group in table.groups
+        group: labels_by_people.get(readable_group(group).casefold(), group)
+        for group in table.groups
     }
     labels = [label[group] for group in table.groups]
     scores = -bias_scores(table)
@@ -154,7 +155,7 @@ def group_labels(
 def profile_people(profile: Profile) -> str:
     """The group of a profile as people: "Arab women"."""
     labels = profile.labels
-    return people_name(labels.get("ethnicity", ""), labels.get("gender", ""))
+    return format_people(labels.get("ethnicity", ""), labels.get("gender", ""))
 
 
 def _compare_views(

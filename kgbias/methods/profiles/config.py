@@ -20,7 +20,7 @@ from kgbias.methods.profiles.pack import (
 )
 from kgbias.models.kinds import abilities_of, check_structured
 from kgbias.parameters import Names, Parameter, as_names
-from kgbias.probe.sets import parse_pair, people_name, read_written_names
+from kgbias.probe.sets import format_people, parse_globalbias_group, read_names_with_raw_groups
 
 DEFAULT_NAMES = "globalbias"
 
@@ -55,7 +55,7 @@ def given_names(source: Table) -> list[GivenName]:
             for name in group.given_names
         ]
     else:
-        names = [_parse_name(name, group) for name, group in read_written_names(source)]
+        names = [_parse_name(name, group) for name, group in read_names_with_raw_groups(source)]
     return list(dict.fromkeys(names))
 
 
@@ -101,11 +101,11 @@ def add_labels(profiles: Sequence[Profile], groups: Mapping[str, str]) -> list[P
 
 def _parse_name(name: str, group: str) -> GivenName:
     """GlobalBias writes a group as a pair: "('ARAB', 'F')"."""
-    pair = parse_pair(group)
+    pair = parse_globalbias_group(group)
     if pair is None:
         return GivenName(name, group, group)
     ethnicity, gender = pair
-    people = people_name(ethnicity, gender) or group
+    people = format_people(ethnicity, gender) or group
     return GivenName(name, f"{ethnicity} {gender}", people, ethnicity, gender)
 
 

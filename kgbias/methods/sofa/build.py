@@ -29,7 +29,7 @@ from kgbias.io.tables import VALUE, TableFormat, as_text, parse_literal, read_sh
 from kgbias.io.text import escape_formula
 from kgbias.io.wording import pluralise
 from kgbias.models.score.base import Array, TextScorer
-from kgbias.probe.sets import read_identities, refuse_template
+from kgbias.probe.sets import read_identities, refuse_placeholder
 
 REASONS = {
     "empty": "it is empty",
@@ -298,7 +298,7 @@ def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
                 f"{path}, line {line}: {text[:60]!r} in the column {statement_column!r} is no "
                 "statement: name the one that holds the statements in `column`"
             )
-        refuse_template(path, line, text)
+        refuse_placeholder(path, line, text)
     if not filled_rows:
         raise DataError(f"{path} has no statements")
     return Stereotypes(

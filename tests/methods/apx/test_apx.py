@@ -14,7 +14,12 @@ from kgbias.methods import apx
 from kgbias.methods.apx.labels import compare_with_labels, validate_apx
 from kgbias.methods.apx.result import ApxResult, read_flags, write_apx
 from kgbias.probe.apx import ApxTable, GroupMeans, apx_table, find_flags, read_apx
-from kgbias.probe.sets import name_people, read_descriptors, read_labels, read_names
+from kgbias.probe.sets import (
+    read_descriptors,
+    read_group_descriptor_labels,
+    read_names,
+    readable_group,
+)
 from tests.texts import Texts
 from tests.unit.test_probe import Beliefs
 from tests.unit.test_probe_apx import DESCRIPTORS, NAMES, believed, scorer
@@ -71,7 +76,7 @@ def test_labels_weigh_groups_by_their_names() -> None:
 
 def test_the_shipped_names_answer_to_the_shipped_labels() -> None:
     """The paper's subset (section 4.4): 280 names, 44 descriptors, 3 templates."""
-    names, labels = read_names("globalbias"), read_labels("globalbias")
+    names, labels = read_names("globalbias"), read_group_descriptor_labels("globalbias")
     descriptors = read_descriptors("globalbias")
     used = [group for _, group in names if group in labels]
     ethnicities = {group.rpartition(" ")[0] for group in used}
@@ -157,7 +162,7 @@ def test_flags_become_edges(tmp_path: Path) -> None:
         assert (row["model"], row["group"], row["descriptor"]) == ("beliefs", "G0 women", "x")
         assert (row["level"], row["groups"]) == (0.01, 9) and row["z"] == found.flags[0].z
         # the same names without their last group are other flags, of the same nodes
-        apx.probe_names(study, liking, [(n, name_people(g)) for n, g in names[:8]], DESCRIPTORS)
+        apx.probe_names(study, liking, [(n, readable_group(g)) for n, g in names[:8]], DESCRIPTORS)
         assert len(apx.list_flags(study)) == 2 and len(study.graph.flags()) == 2
         table = tmp_path / "t.csv"
         write_apx(found.table, table)

@@ -25,7 +25,7 @@ from kgbias.methods.sofa.clusters import cluster_texts, distinctive_words
 from kgbias.methods.sofa.exhibits import draw_hate_bars, model_exhibits
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention
-from kgbias.probe.result import ScorerInfo, sofa_result
+from kgbias.probe.result import ScorerInfo, build_sofa_result
 from kgbias.probe.sofa import category_bias, overall_bias
 from tests.report_data import shown_rows
 from tests.texts import Texts
@@ -42,7 +42,7 @@ def probed(name: str, values: dict[str, list[list[float]]]) -> SofaResult:
         [category_bias(c, *SETS[c], np.array(values[c])) for c in SETS],
     )
     scored = ScorerInfo(ModelInfo(name, "1"), (("kind", "causal"),), Convention("causal", "bos"))
-    return sofa_result(ProbeSet.from_texts("mine", SETS), scored, bias)
+    return build_sofa_result(ProbeSet.from_texts("mine", SETS), scored, bias)
 
 
 def test_what_is_kept_of_a_model() -> None:
@@ -200,7 +200,7 @@ def test_the_set_and_its_models_as_tables() -> None:
         ModelInfo("known", "r1"), (("kind", "causal"),), Convention("causal", "bos"), 1234
     )
     older = ScorerInfo(ModelInfo("older", ""), (), Convention("causal", "bos"))
-    results = [sofa_result(probe_set, by, bias) for by in (known, older)]
+    results = [build_sofa_result(probe_set, by, bias) for by in (known, older)]
     found = {e.paper: e.table for e in model_exhibits(compare_sofa(results, probe_set))}
     assert [column.heading for column in found["Table 3"].columns] == ["a", "b"]
     assert found["Table 3"].rows == [["A", "P"], ["D", "Q"], ["F", ""], ["I", ""]]

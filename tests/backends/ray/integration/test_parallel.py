@@ -145,7 +145,7 @@ def test_the_graph_is_the_same_in_any_order(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("kgbias.probe.run_probes._MAX_CHUNK_PROBES", 2)  # a statement
-    monkeypatch.setattr("kgbias.probe.run_probes.ProbeProgress", Still)
+    monkeypatch.setattr("kgbias.probe.run_probes.ProbeStopwatch", Still)
     here: Any = Known(BELIEVED)
     there = probe_run(StoredRun(probed_store, RUN), spread)
     assert repr(probe_run(StoredRun(twin, RUN), here)) == repr(there)

@@ -43,7 +43,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kgbias.measure.scoring.PIECE_STATEMENTS", 2)
     monkeypatch.setattr("kgbias.probe.run_probes._MAX_CHUNK_PROBES", 4)
     monkeypatch.setattr("kgbias.probe.names.NameSentences.chunk", 7)
-    monkeypatch.setattr("kgbias.probe.run_probes.ProbeProgress", Still)
+    monkeypatch.setattr("kgbias.probe.run_probes.ProbeStopwatch", Still)
 
 
 class Meanwhile(SilentProgress):
