@@ -7,6 +7,7 @@ import socket
 import zlib
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from threading import Event
@@ -361,7 +362,11 @@ def test_a_connection_has_a_time_for_its_request(
 ) -> None:
     monkeypatch.setattr(server, "_MAX_HEAD_SECONDS", 0.2)
     for begun in (b"", b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n"):
-        with socket.create_connection(listening, timeout=DEADLINE_SECONDS) as held:
+        # On a busy machine it may be closed before what was sent is read: then it is reset.
+        with (
+            socket.create_connection(listening, timeout=DEADLINE_SECONDS) as held,
+            suppress(ConnectionError),
+        ):
             held.sendall(begun)
             assert held.recv(1000) == b""
 

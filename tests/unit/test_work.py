@@ -35,6 +35,7 @@ def test_time_is_that_of_asking(clock: list[float]) -> None:
         clock[0] = now
         watch.note(store, "r", asked)  # type: ignore[arg-type]
     assert noted == [("r", 3.0), ("r", 1.5)]  # nothing was asked in between
+    assert watch.asked_seconds == 4.5
 
 
 def test_a_crawl_adds_up_what_its_sessions_took(tmp_path: Path, clock: list[float]) -> None:
