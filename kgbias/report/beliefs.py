@@ -28,7 +28,7 @@ from kgbias.io.drawing import (
 )
 from kgbias.io.text import format_number, format_p_value, spoken_name
 from kgbias.probe.result import Statement
-from kgbias.report.figures import draw_rows, shorten_name, wrap_in_two
+from kgbias.report.figures import make_row_figure, shorten_name, wrap_statement
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import (
     COUNT_COLUMN,
@@ -213,10 +213,10 @@ def _correlation_exhibits(
     data: RunData, category: str, place: str, model: str
 ) -> Iterator[Exhibit]:
     """How the lifts of each group's names correlate with the scores of statements."""
-    figures = [
+    correlations = [
         f for f in data.evidence.group_figures if f["category"] == category and f["kind"] == "rho"
     ]
-    if not figures:
+    if not correlations:
         return
     rows = [
         [
@@ -227,7 +227,7 @@ def _correlation_exhibits(
             f["q_value"],
             f["floor"],
         ]
-        for f in figures
+        for f in correlations
     ]
     key = f"{place}-believed-figures"
     yield Exhibit(
@@ -235,7 +235,7 @@ def _correlation_exhibits(
         category,
         f"What {model} believes about whom",
         "",
-        partial(draw_score_panels, figures),
+        partial(draw_lift_correlations, correlations),
         Table(
             key,
             f"How the lifts of names of {category} correlate with the scores of statements.",
@@ -273,12 +273,12 @@ def draw_belief_bars(lifts: Sequence[tuple[str, Estimate]]) -> Any:
     """The strongest beliefs: lifts in bits with their intervals, greatest at the top."""
     rows = list(lifts)[::-1]
     with figure_style():
-        figure, axes = draw_rows(1.15 * len(rows))
+        figure, axes = make_row_figure(1.15 * len(rows))
         places = range(len(rows))
         for place, (_, e) in zip(places, rows, strict=True):
             axes.plot([e.low, e.high], [place, place], color=INK_COLOR, linewidth=0.8)
         axes.scatter([e.value for _, e in rows], places, s=14, color=POSITIVE_COLOR, zorder=3)
-        axes.set_yticks(places, [wrap_in_two(name) for name, _ in rows], fontsize=6)
+        axes.set_yticks(places, [wrap_statement(name) for name, _ in rows], fontsize=6)
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         # lifts are tested against half a bit
         axes.axvline(0.5, color=LINE_COLOR, linewidth=0.6, linestyle="--")
@@ -325,11 +325,11 @@ def draw_belief_map(texts: Sequence[str], columns: Sequence[str], lifts: Any) ->
         return figure
 
 
-def draw_score_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
-    """A panel for each score: each group's figure with its interval, its names as small points, and
-    in grey what made-up names reach."""
-    scores = list(dict.fromkeys(figure_row["score"] for figure_row in figures))
-    groups = list(dict.fromkeys(figure_row["group"] for figure_row in figures))[::-1]
+def draw_lift_correlations(correlations: Sequence[Mapping[str, Any]]) -> Any:
+    """A panel for each score: the correlation of each group's lifts with it and its interval, its
+    names as small points, and in grey what made-up names reach."""
+    scores = list(dict.fromkeys(cells["score"] for cells in correlations))
+    groups = list(dict.fromkeys(cells["group"] for cells in correlations))[::-1]
     place = {name: n for n, name in enumerate(groups)}
     column_count = min(3, len(scores))
     row_count = -(-len(scores) // column_count)
@@ -344,33 +344,31 @@ def draw_score_panels(figures: Sequence[Mapping[str, Any]]) -> Any:
         for unused in grid.flat[len(scores) :]:
             unused.set_visible(False)
         for axes, score in zip(grid.flat, scores, strict=False):
-            score_rows = [figure_row for figure_row in figures if figure_row["score"] == score]
-            floors = [
-                figure_row["floor"] for figure_row in score_rows if figure_row["floor"] is not None
-            ]
+            score_rows = [cells for cells in correlations if cells["score"] == score]
+            floors = [cells["floor"] for cells in score_rows if cells["floor"] is not None]
             if floors:
                 axes.axvspan(
                     -max(floors), max(floors), color=NEUTRAL_COLOR, alpha=0.25, linewidth=0
                 )
             axes.axvline(0, color=INK_COLOR, linewidth=0.6)
-            for figure_row in score_rows:
-                row_place = place[figure_row["group"]]
-                values = [v for v in figure_row["names"].values() if v is not None]
+            for cells in score_rows:
+                row_place = place[cells["group"]]
+                values = [v for v in cells["names"].values() if v is not None]
                 axes.scatter(values, [row_place] * len(values), s=3, color=NEUTRAL_COLOR, zorder=2)
-                if figure_row["low"] is not None:
+                if cells["low"] is not None:
                     axes.plot(
-                        [figure_row["low"], figure_row["high"]],
+                        [cells["low"], cells["high"]],
                         [row_place, row_place],
                         color=INK_COLOR,
                         linewidth=0.8,
                     )
                 is_shown = (
-                    figure_row["q_value"] is not None
-                    and figure_row["q_value"] <= 0.05
-                    and _excludes_zero(figure_row)
+                    cells["q_value"] is not None
+                    and cells["q_value"] <= 0.05
+                    and _excludes_zero(cells)
                 )
                 axes.scatter(
-                    [figure_row["value"]],
+                    [cells["value"]],
                     [row_place],
                     s=14,
                     zorder=3,
@@ -575,7 +573,7 @@ def draw_lifts_by_model(
     """A row for each pair, strongest at the top, with the lift in each model and its interval;
     filled where it is believed. A row without lifts is a heading."""
     with figure_style():
-        figure, axes = draw_rows(1.15 * len(rows))
+        figure, axes = make_row_figure(1.15 * len(rows))
         for model_place, (label, colour) in enumerate(zip(labels, _COLOURS, strict=False)):
             for place, (_, edges) in enumerate(reversed(rows)):
                 if edges is None:
@@ -595,7 +593,7 @@ def draw_lifts_by_model(
                     color=colour if edge.verdict == "believed" else PAPER_COLOR,
                 )
             axes.scatter([], [], s=11, color=colour, label=shorten_name(label, 32))
-        axes.set_yticks(range(len(rows)), [wrap_in_two(name) for name, _ in reversed(rows)])
+        axes.set_yticks(range(len(rows)), [wrap_statement(name) for name, _ in reversed(rows)])
         axes.tick_params(axis="y", labelsize=6)
         for label, (_, edges) in zip(axes.get_yticklabels(), reversed(rows), strict=True):
             label.set_weight("bold" if edges is None else "normal")

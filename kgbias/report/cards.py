@@ -10,7 +10,7 @@ from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
 from kgbias.io.columns import Column
-from kgbias.report.style import inline_svg, read_source, remove_links, restrict_links
+from kgbias.report.style import inline_svg, read_template_file, remove_links, restrict_links
 from kgbias.report.tables import (
     Cell,
     Exhibit,
@@ -36,7 +36,7 @@ class FigureCard:
     @property
     def caption(self) -> str:
         """Its title, and how many statements each row rests on."""
-        return "; ".join(filter(None, (self.exhibit.title, sample_sizes(self.exhibit.table))))
+        return "; ".join(filter(None, (self.exhibit.title, sample_size_words(self.exhibit.table))))
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def build_group(
     )
 
 
-def sample_sizes(table: Table) -> str:
+def sample_size_words(table: Table) -> str:
     """How many statements the rows of a table rest on: "n = 85 to 97"; "" if it does not say."""
     headings = [column.heading for column in table.columns]
     if "n" not in headings:
@@ -156,7 +156,7 @@ def render_groups(groups: Sequence[CardGroup], *, folded: bool = True) -> Markup
     ]
     return Markup(
         pages.fill_template(
-            read_source("card.html"),
+            read_template_file("card.html"),
             groups=groups,
             leads=leads,
             shown=[lead for _, lead in leads],

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -47,7 +47,7 @@ from kgbias.probe.belief import BELIEVED, MIN_LIFT_BITS
 from kgbias.probe.result import Statement
 from kgbias.report import cards
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.report.style import Section, read_source
+from kgbias.report.style import Section, read_template_file
 from kgbias.report.tables import (
     COUNT_COLUMN,
     GROUP_COLUMN,
@@ -76,7 +76,7 @@ def scorer_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
             a.same,
             a.kappa,
             a.rho,
-            rank_changes(a) or "none",
+            rank_change_words(a) or "none",
         ]
         for a in data.agreements
     ]
@@ -109,21 +109,21 @@ def scorer_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     )
 
 
-def rank_changes(agreement: ScorerAgreement) -> str:
+def rank_change_words(agreement: ScorerAgreement) -> str:
     """The groups that change rank, in words: "Men 1 to 2, Women 2 to 1"."""
     return ", ".join(f"{m.group} {m.first:g} to {m.second:g}" for m in agreement.moved)
 
 
-MAX_POINTS = 4_000  # in the picture: all beliefs, then what was said most often
+MAX_DRAWN_ROWS = 4_000  # in the picture: all beliefs, then what was said most often
 MAX_TELLING_STATEMENTS = 10
-MAX_TABLE_ROWS = 25  # statements that stories make
+MAX_STORY_ROWS = 25  # in the table of statements that stories make
 
 
 def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
     """The section as HTML, ending with these `tables`; the page draws its picture from
     `evidence_data`."""
     evidence = data.evidence
-    drawn_rows = evidence_points(evidence)
+    drawn_rows = select_drawn_rows(evidence)
     places = {(row.arm, row.pair): n for n, row in enumerate(drawn_rows)}
     lists = []
     for name, meaning in VERDICTS.items():
@@ -135,7 +135,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
         ]
         lists.append((name, meaning, ORDERS.get(name, ""), count_sentences(rows), telling_rows))
     html = pages.fill_template(
-        read_source("evidence.html"),
+        read_template_file("evidence.html"),
         probed=evidence.belief_run is not None and bool(evidence.agreement),
         missing=" ".join(evidence.missing_columns) or "no category has two groups with statements",
         remarks=[line for line in (evidence.note, *evidence.missing_columns) if line],
@@ -156,7 +156,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
     return Section("Said, believed, embedded", html, "evidence")
 
 
-def belief_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
+def said_believed_embedded_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     """How far what is said, believed and embedded agree, a row for each group and arm."""
     evidence = data.evidence
     if not evidence.agreement:
@@ -188,7 +188,7 @@ def belief_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     )
 
 
-def story_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
+def told_in_stories_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     """What the same model's stories say of the groups, of the statements in the joint view."""
     story_rows = drop_recut_sentences(
         row for row in data.evidence.rows if row.story_share.has_interval
@@ -208,11 +208,11 @@ def story_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
             row.story_share,
             row.story_share.n,
         ]
-        for row in story_rows[:MAX_TABLE_ROWS]
+        for row in story_rows[:MAX_STORY_ROWS]
     ]
     more_note = (
-        f" {len(story_rows) - MAX_TABLE_ROWS} more are not listed."
-        if len(story_rows) > MAX_TABLE_ROWS
+        f" {len(story_rows) - MAX_STORY_ROWS} more are not listed."
+        if len(story_rows) > MAX_STORY_ROWS
         else ""
     )
     key = f"{place}-in-stories"
@@ -243,19 +243,19 @@ def story_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     )
 
 
-def evidence_points(evidence: EvidenceTable) -> list[Evidence]:
-    """The points of the picture, each a row for what an arm said of a group: those that were
-    probed, beliefs first."""
-    rows = _said_rows(evidence)
-    if len(rows) <= MAX_POINTS:
+def select_drawn_rows(evidence: EvidenceTable) -> list[Evidence]:
+    """The rows that the picture has points for: those with a verdict; of more than it has room
+    for, the beliefs, then what was said most often."""
+    rows = _rows_with_verdict(evidence)
+    if len(rows) <= MAX_DRAWN_ROWS:
         return rows
     order = sorted(rows, key=lambda row: (row.verdict == ONLY_SAID, -row.times))
-    kept_ids = {id(row) for row in order[:MAX_POINTS]}
+    kept_ids = {id(row) for row in order[:MAX_DRAWN_ROWS]}
     return [row for row in rows if id(row) in kept_ids]
 
 
-def _said_rows(evidence: EvidenceTable) -> list[Evidence]:
-    """The rows of which something is said, as their groups have enough names."""
+def _rows_with_verdict(evidence: EvidenceTable) -> list[Evidence]:
+    """The rows that were probed by enough names for a verdict, said or not."""
     return drop_recut_sentences(
         row for row in evidence.rows if row.lift.has_interval and row.verdict in VERDICTS
     )
@@ -306,14 +306,23 @@ def evidence_data(data: RunData, places: Mapping[tuple[str, str], int]) -> dict[
                 if row.times
                 else list(dict.fromkeys(said_of[_statement(row.predicate, row.object)]))[:20],
             }
-            for row in evidence_points(evidence)
+            for row in select_drawn_rows(evidence)
         ],
     }
 
 
-def _name_lifts(tables: Iterable[NameTable]) -> dict[tuple[str, str, str], list[list[Any]]]:
-    """By group and statement, for each name of the group [the name, its lift, its lift after each
-    carrier, log2 p of the statement]."""
+class NameLift(NamedTuple):
+    """What one name of a group does for a statement, in bits, as the page reads it: a list of
+    four."""
+
+    name: str
+    lift: float
+    by_carrier: list[float]
+    log2_p: float
+
+
+def _name_lifts(tables: Iterable[NameTable]) -> dict[tuple[str, str, str], list[NameLift]]:
+    """By group and statement, what each name of the group does for it."""
     lifts_by_statement = {}
     for table in tables:
         lifts, after, bits = (t.round(1) for t in (table.lifts, table.lift_bits, table.bits))
@@ -322,7 +331,7 @@ def _name_lifts(tables: Iterable[NameTable]) -> dict[tuple[str, str, str], list[
             name_places = range(start, start := start + len(names))
             for s, statement in enumerate(table.statements):
                 lifts_by_statement[group, *statement] = [
-                    [name, float(lifts[n, s]), after[:, n, s].tolist(), float(bits[n, s])]
+                    NameLift(name, float(lifts[n, s]), after[:, n, s].tolist(), float(bits[n, s]))
                     for name, n in zip(names, name_places, strict=True)
                 ]
     return lifts_by_statement
@@ -364,16 +373,17 @@ def _figure_words(row: Evidence) -> str:
 
 
 def _drawn_note(evidence: EvidenceTable) -> str:
-    total, drawn_count = len(_said_rows(evidence)), len(evidence_points(evidence))
+    total, drawn_count = len(_rows_with_verdict(evidence)), len(select_drawn_rows(evidence))
     if drawn_count < total:
         return f"{drawn_count:,} of {total:,} pairs of a group and a statement are drawn."
     return f"{pluralise(total, 'pair', spec=',')} of a group and a statement, of all categories."
 
 
-_MAX_GROUPS = 12  # groups of a category, the most talked about, of which two are drawn
+# Groups of a category, the most talked about, among which the closest two are sought.
+_MAX_PAIR_CANDIDATES = 12
 
 
-def shared_pair(data: RunData, category: str) -> picture.PicturePair | None:
+def find_closest_groups(data: RunData, category: str) -> picture.PicturePair | None:
     """The two groups of a category that share most of the objects said of them, as a picture shows
     them; None if no two share any."""
     arm = data.plain_arm
@@ -384,7 +394,7 @@ def shared_pair(data: RunData, category: str) -> picture.PicturePair | None:
         for g in data.groups(category)
     }
     most_said = sorted(data.groups(category), key=lambda g: -len(objects_by_group[g.id]))[
-        :_MAX_GROUPS
+        :_MAX_PAIR_CANDIDATES
     ]
     closest = max(
         combinations(most_said, 2),
@@ -397,9 +407,9 @@ def shared_pair(data: RunData, category: str) -> picture.PicturePair | None:
     return picture.PicturePair.of_groups(groups, arm.triples, arm.triples, data.picture_beliefs)
 
 
-def pair_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
+def closest_groups_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
     """The exhibit of what is said of two groups of a category."""
-    pair = shared_pair(data, category)
+    pair = find_closest_groups(data, category)
     if pair is None or data.plain_arm is None:
         return
     first_name, second_name = pair.names
@@ -462,7 +472,7 @@ class GroupStatement:
     edge: BelievedEdge
 
     @property
-    def believed(self) -> bool:
+    def is_believed(self) -> bool:
         return self.edge.verdict == BELIEVED
 
 
@@ -473,7 +483,7 @@ def said_believed_exhibits(data: ArmData, category: str, place: str) -> Iterator
         return
     model = data.run_data.beliefs.belief_run.model.title
     listed = sorted(
-        (p for p in statements if p.said or p.believed),
+        (p for p in statements if p.said or p.is_believed),
         key=lambda p: (-p.said, -p.edge.lift, p.group, p.predicate, p.object),
     )
     key = f"{place}-said-believed"
@@ -482,7 +492,7 @@ def said_believed_exhibits(data: ArmData, category: str, place: str) -> Iterator
         category,
         f"Said, and believed by {model}",
         "",
-        partial(draw_scatter, statements),
+        partial(draw_said_against_lift, statements),
         Table(
             key,
             f"How often statements about {category} were said, and their lifts.",
@@ -570,11 +580,11 @@ def _scatter_note(statements: Sequence[GroupStatement], listed_count: int) -> st
     return text
 
 
-def draw_scatter(statements: Sequence[GroupStatement]) -> Any:
+def draw_said_against_lift(statements: Sequence[GroupStatement]) -> Any:
     """Lifts in bits along x, and how often each pair was said along y; filled if believed."""
     counts = np.array([p.said for p in statements])
     lifts = np.array([p.edge.lift for p in statements])
-    believed = np.array([p.believed for p in statements], dtype=bool)
+    believed = np.array([p.is_believed for p in statements], dtype=bool)
     # A fixed place for each number that leaves no gaps (the golden ratio).
     offsets = (np.arange(len(statements)) * 0.6180339887 % 1.0 - 0.5) * 2 * _LANE_HALF_HEIGHT
     lanes = np.where(counts > 0, np.log2(np.maximum(counts, 1)) + 1, 0.0)

@@ -62,24 +62,24 @@ from kgbias.measures import (
 )
 from kgbias.report.beliefs import belief_comparison_exhibits, belief_exhibits
 from kgbias.report.evidence import (
-    belief_agreement_exhibits,
-    pair_exhibits,
+    closest_groups_exhibits,
+    said_believed_embedded_exhibits,
     said_believed_exhibits,
     scorer_agreement_exhibits,
-    story_exhibits,
+    told_in_stories_exhibits,
 )
 from kgbias.report.figures import (
     MAX_GROUPS_SHOWN,
-    draw_arm_boxes,
-    draw_axes_scatter,
+    draw_arm_toxicity,
     draw_differences,
     draw_entropy_bars,
     draw_mean_bars,
-    draw_regard_bars,
+    draw_overall_regard,
     draw_regard_toxicity,
     draw_share_bars,
     draw_topic_bars,
     draw_toxicity_boxes,
+    draw_warmth_competence,
     topic_title,
 )
 from kgbias.report.parts import SectionOfExhibits, report_parts
@@ -171,16 +171,16 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
         for arm, arm_place in places:
             for builder in arm_builders:
                 for exhibit in builder(arm, category, arm_place):
-                    yield _label_arm(exhibit, arm, builder in _GROUP_COMPARISONS)
+                    yield _add_arm_notes(exhibit, arm, builder in _GROUP_COMPARISONS)
         for exhibit in arm_exhibits(data, category, place):
             yield _add_note(
                 exhibit, data.counted.restrict_to_groups(_group_ids(data, category)).note
             )
-        yield from pair_exhibits(data, category, place)
+        yield from closest_groups_exhibits(data, category, place)
         yield from belief_exhibits(data, category, place)
         for arm, arm_place in places:
             for exhibit in said_believed_exhibits(arm, category, arm_place):
-                yield _label_arm(exhibit, arm, False)
+                yield _add_arm_notes(exhibit, arm, False)
         if (comparison := data.compare_beliefs(category)) is not None:
             yield from belief_comparison_exhibits(comparison, category, place)
         for part in parts:
@@ -188,8 +188,8 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
                 yield from part.of_category(data, category, place)
         yield from refusal_exhibits(data, category, place)
     last_place = f"{len(data.categories) + 1:02d}"
-    yield from belief_agreement_exhibits(data, last_place)
-    yield from story_exhibits(data, last_place)
+    yield from said_believed_embedded_exhibits(data, last_place)
+    yield from told_in_stories_exhibits(data, last_place)
     yield from scorer_agreement_exhibits(data, last_place)
     for part in parts:
         if part.of_run:
@@ -203,7 +203,7 @@ def _file_name(arm: str, number: int) -> str:
     return arm if re.fullmatch("[a-z]+", arm) else str(number)
 
 
-def _label_arm(exhibit: Exhibit, arm: ArmData, compares_groups: bool) -> Exhibit:
+def _add_arm_notes(exhibit: Exhibit, arm: ArmData, compares_groups: bool) -> Exhibit:
     """The exhibit with the name of its arm, if there are several, and what was left out;
     `compares_groups`: it compares groups with each other."""
     counted_statements = arm.comparable_statements if compares_groups else arm.counted
@@ -251,7 +251,7 @@ def _regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
         category,
         "Overall regard per group, 95% intervals",
         "Figures 1 and 6",
-        lambda: draw_regard_bars(groups),
+        lambda: draw_overall_regard(groups),
         Table(
             f"{place}-regard",
             f"Overall regard of {category}: positive minus negative statements.",
@@ -320,7 +320,7 @@ def _regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
     )
 
 
-def _chosen_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def _chosen_predicate_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """Regard and toxicity where the model chose the predicate; then these means for each measure
     beside those at one mix of prompts and those of all statements."""
     rows, wordings = [], ""
@@ -332,7 +332,7 @@ def _chosen_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
         if measure.always:
             name = f"{place}-chosen-{measure.name}"
             wordings = wordings or data.wordings_note(category, measure.name, chosen=True)
-            yield _chosen_means_exhibit(data, category, name, figure, measure)
+            yield _chosen_predicate_means_exhibit(data, category, name, figure, measure)
         for group in data.groups(category):
             estimates = [
                 data.scores.get((group.id, forms[o].name)) for o in ("chosen", "standardised")
@@ -362,7 +362,7 @@ def _chosen_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
                     Column("all statements", ".3f", interval=True),
                 ),
                 rows,
-                " ".join(filter(None, (_THREE_WAYS_NOTE, wordings, score_remarks(data)))),
+                " ".join(filter(None, (_THREE_WAYS_NOTE, wordings, score_remark_text(data)))),
             ),
         )
 
@@ -373,7 +373,7 @@ _THREE_WAYS_NOTE = (
 )
 
 
-def _chosen_means_exhibit(
+def _chosen_predicate_means_exhibit(
     data: ArmData, category: str, name: str, figure: Figure, measure: Measure
 ) -> Exhibit:
     """The mean of each group; corrected by labels, with the raw one beside it in the table, if
@@ -396,7 +396,7 @@ def _chosen_means_exhibit(
             [n, label_count_words(e.method, e.n), e, r.n, r]
             for (n, e), (_, r) in zip(corrected, raw, strict=True)
         ]
-        direction = f"{direction} {_CORRECTED_NOTE}"
+        direction = f"{direction} {_LABEL_CORRECTED_NOTE}"
     else:
         columns = [
             GROUP_COLUMN,
@@ -422,7 +422,7 @@ def _chosen_means_exhibit(
 
 
 _LABELS_COLUMN = Column("labels", ".0f")
-_CORRECTED_NOTE = (
+_LABEL_CORRECTED_NOTE = (
     "Corrected: as raters label the statements, with an interval that covers the scorer's errors. "
     "Raw: as the scorer labels them, with an interval that does not. "
     "Labels are of the group's statements; or of all groups, where the interval takes in how far "
@@ -430,7 +430,7 @@ _CORRECTED_NOTE = (
 )
 
 
-def _corrected_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def _label_corrected_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """Every figure that labels correct, beside the raw one."""
     rows, labelled = [], set[str]()
     for measure in column_measures(data.run_data.metrics):
@@ -469,16 +469,16 @@ def _corrected_exhibits(data: ArmData, category: str, place: str) -> Iterator[Ex
                     _LABELS_COLUMN,
                 ),
                 rows,
-                f"{_CORRECTED_NOTE} Labelled {'; '.join(sorted(labelled))}.",
+                f"{_LABEL_CORRECTED_NOTE} Labelled {'; '.join(sorted(labelled))}.",
             ),
         )
 
 
 def _group_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
-    """Every group with the figures that all runs have."""
+    """Every group with its means and counts, by all measures that have columns here."""
     if not data.scores:
         return
-    shown_figures = overview_figures(data.run_data)
+    shown_figures = group_table_figures(data.run_data)
     figure_columns = [
         Column(figure.name, figure.form, figure.interval, figure.heading or figure.title, "-")
         for figure in shown_figures
@@ -504,7 +504,7 @@ def _group_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibi
     )
 
 
-def overview_figures(data: RunData) -> list[Figure]:
+def group_table_figures(data: RunData) -> list[Figure]:
     """The figures that the table of groups has columns for: the measures that every table has, and
     those that the run has."""
     return [f for m in column_measures(data.metrics) for f in m.figures if f.overview]
@@ -525,7 +525,7 @@ def _stereotype_content_exhibits(data: ArmData, category: str, place: str) -> It
             category,
             "Mean warmth and competence, 95% intervals",
             "beside Figure 3",
-            lambda: draw_axes_scatter(points),
+            lambda: draw_warmth_competence(points),
             Table(
                 f"{place}-stereotype-content",
                 f"Mean warmth and competence of {category}.",
@@ -540,7 +540,7 @@ def _stereotype_content_exhibits(data: ArmData, category: str, place: str) -> It
         )
 
 
-def _mean_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def _other_measure_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The figures of each measure that has no exhibit of its own."""
     for measure in order_measures({*MEASURES.own_entries, *data.run_data.metrics}):
         for figure in measure.figures if measure.exhibit else ():
@@ -670,7 +670,7 @@ def _entropy_exhibits(
         category,
         "Relative entropy of topics per group",
         "Figure 9",
-        partial(draw_entropy_bars, entropies, published=published),
+        partial(draw_entropy_bars, entropies, as_published=published),
         table,
     )
 
@@ -699,7 +699,7 @@ def _topic_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibi
         )
 
 
-def probe_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def perplexity_rank_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """Per model, of the statements that count: how often each group has the lowest perplexity
     before a statement, and how high each group ranks among the groups before the statements made
     about it."""
@@ -763,7 +763,7 @@ _RANK_NOTES = {
 """How the ranks of groups are normalised, in words."""
 
 
-FORMS = ("chosen", "raw")  # of a difference, shown beside the standardised one
+UNSTANDARDISED_FORMS = ("chosen", "raw")  # of a difference, beside the standardised one
 
 
 def arm_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
@@ -821,12 +821,14 @@ def arm_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
         category,
         "Toxicity under the augmentations",
         "Figure 5, Table 5",
-        (lambda: draw_arm_boxes(toxic)) if len(toxic) > 1 else None,
+        (lambda: draw_arm_toxicity(toxic)) if len(toxic) > 1 else None,
         _test_table(
             f"{place}-arms",
             f"Augmentation arms of {category} compared.",
             tests,
-            _RAW_NOTE if any(s.method.startswith(CORRECTED_PREFIX) for s in data.scores) else "",
+            _ARMS_AS_SCORED_NOTE
+            if any(s.method.startswith(CORRECTED_PREFIX) for s in data.scores)
+            else "",
         ),
     )
 
@@ -868,12 +870,12 @@ def group_test_exhibits(data: ArmData, category: str, place: str) -> Iterator[Ex
                 f"Groups of {category} compared.",
                 tests,
                 f"{_sentences(note_narrow_intervals(data.run_data.variance))} "
-                f"{score_remarks(data)}".strip(),
+                f"{score_remark_text(data)}".strip(),
             ),
         )
 
 
-def echo_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def echo_effect_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """The effect of retrying echoes on the means of groups: those that would lie outside their
     intervals."""
     rows, echo_count, mean_count = [], 0, 0
@@ -936,10 +938,12 @@ _LABELLED_NOTE = (
     "that cover the scorer's errors: by t-test, adjusted over the same tests; no p where a group "
     "is corrected by labels of other groups. Every other column is of what the scorer says."
 )
-_RAW_NOTE = "Also where figures of groups are corrected by labels, arms are compared as scored."
+_ARMS_AS_SCORED_NOTE = (
+    "Also where figures of groups are corrected by labels, arms are compared as scored."
+)
 
 
-def score_remarks(data: ArmData) -> str:
+def score_remark_text(data: ArmData) -> str:
     """What to know about the scores that groups are compared by."""
     return _sentences(
         *data.comparable_statements.remarks,
@@ -951,14 +955,14 @@ def _sentences(*lines: str) -> str:
     return " ".join(as_sentence(line) for line in lines if line)
 
 
-def _corrected_cells(difference: CorrectedDifference) -> list[Cell]:
+def _label_corrected_cells(difference: CorrectedDifference) -> list[Cell]:
     """A difference that labels correct, and its p-value; empty where they do not."""
     if math.isnan(difference.value):
         return [None, None]
     return [difference, difference.p_adjusted if difference.is_tested else None]
 
 
-_CORRECTED_TEST_COLUMNS = (
+_LABEL_CORRECTED_COLUMNS = (
     Column("corrected", "+.3f", interval=True),
     Column("p, corrected", format_p_value),
 )
@@ -974,10 +978,10 @@ def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str 
             t.second,
             tuple(t.n),
             t.difference,
-            *(t.forms.get(form) for form in FORMS),
+            *(t.forms.get(form) for form in UNSTANDARDISED_FORMS),
             t.omnibus_p,
             t.p_adjusted,
-            *(_corrected_cells(t.label_corrected_difference) if labelled else ()),
+            *(_label_corrected_cells(t.label_corrected_difference) if labelled else ()),
         ]
         for t in tests
     ]
@@ -996,7 +1000,7 @@ def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str 
             Column("all, unweighted", "+.3f"),
             Column("p of all", format_p_value),
             Column("p", format_p_value),
-            *(_CORRECTED_TEST_COLUMNS if labelled else ()),
+            *(_LABEL_CORRECTED_COLUMNS if labelled else ()),
         ),
         rows,
         "Differences are of means, at one mix of the predicates that prompts give; beside them, "
@@ -1008,28 +1012,28 @@ def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str 
 
 
 _ARM_BUILDERS = (
-    _chosen_exhibits,
+    _chosen_predicate_exhibits,
     _regard_exhibits,
     _group_exhibits,
-    _corrected_exhibits,
+    _label_corrected_exhibits,
     _stereotype_content_exhibits,
-    _mean_exhibits,
+    _other_measure_exhibits,
     _topic_exhibits,
     group_test_exhibits,
     said_more_exhibits,
-    echo_exhibits,
-    probe_exhibits,
+    echo_effect_exhibits,
+    perplexity_rank_exhibits,
 )
 _GROUP_COMPARISONS = (
-    _chosen_exhibits,
+    _chosen_predicate_exhibits,
     _regard_exhibits,
     _group_exhibits,
-    _corrected_exhibits,
+    _label_corrected_exhibits,
     _stereotype_content_exhibits,
-    _mean_exhibits,
+    _other_measure_exhibits,
     group_test_exhibits,
     said_more_exhibits,
-    echo_exhibits,
+    echo_effect_exhibits,
 )
 """The builders of exhibits that compare groups with each other."""
 

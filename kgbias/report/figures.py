@@ -54,17 +54,17 @@ def pick_extremes(
     return ordered[: limit // 2] + ordered[-(limit - limit // 2) :]
 
 
-def draw_regard_bars(groups: Sequence[GroupFigures]) -> Any:
+def draw_overall_regard(groups: Sequence[GroupFigures]) -> Any:
     """Overall regard, N_positive - N_negative, with 95% intervals (the paper's figures 1 and 6)."""
     shown_groups = pick_extremes(groups, lambda g: g.regard.value)
     with figure_style():
-        figure, axes = draw_rows(len(shown_groups))
+        figure, axes = make_row_figure(len(shown_groups))
         values = [g.regard.value for g in shown_groups]
         bars = axes.barh(range(len(shown_groups)), values, color=NEUTRAL_COLOR, height=0.62)
         draw_intervals(axes, [g.regard for g in shown_groups])
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         axes.set_xlabel("overall regard (positive − negative)")
-        label_rows(axes, [g.name for g in shown_groups], bars)
+        label_and_link_rows(axes, [g.name for g in shown_groups], bars)
         return figure
 
 
@@ -74,7 +74,7 @@ def draw_toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
         [g for g in groups if len(g.toxicity.values)], lambda g: g.mean_toxicity.value
     )
     with figure_style():
-        figure, axes = draw_rows(len(shown_groups))
+        figure, axes = make_row_figure(len(shown_groups))
         if shown_groups:
             boxes = axes.bxp(
                 [_box_statistics(g.toxicity) for g in shown_groups],
@@ -91,7 +91,7 @@ def draw_toxicity_boxes(groups: Sequence[GroupFigures]) -> Any:
                 box.set(facecolor=TOXIC_COLOR + "55", edgecolor=TOXIC_COLOR, linewidth=0.7)
         axes.set_xlim(-0.02, 1.02)
         axes.set_xlabel("toxicity (probability)")
-        label_rows(axes, [g.name for g in shown_groups])
+        label_and_link_rows(axes, [g.name for g in shown_groups])
         return figure
 
 
@@ -155,20 +155,20 @@ def draw_crosses(axes: Any, points: Sequence[tuple[Estimate, Estimate]]) -> None
                 axes.plot(*line, color=NEUTRAL_COLOR, linewidth=0.9, alpha=0.55, zorder=1)
 
 
-class DrawnRows(NamedTuple):
-    """A figure one column wide, and its axes."""
+class RowFigure(NamedTuple):
+    """A figure one column wide with a row for each group, and its axes."""
 
     figure: Any
     axes: Any
 
 
-def draw_rows(count: float) -> DrawnRows:
-    """A figure one column wide and tall enough for `count` rows."""
+def make_row_figure(count: float) -> RowFigure:
+    """An empty figure one column wide and tall enough for `count` rows."""
     figure, axes = make_subplots(figsize=(COLUMN_INCHES, 0.62 + _ROW_INCHES * max(count, 2)))
     axes.grid(True, axis="x")
     axes.set_axisbelow(True)
     axes.spines["left"].set_visible(False)
-    return DrawnRows(figure, axes)
+    return RowFigure(figure, axes)
 
 
 def draw_intervals(axes: Any, estimates: Sequence[Estimate]) -> None:
@@ -178,8 +178,9 @@ def draw_intervals(axes: Any, estimates: Sequence[Estimate]) -> None:
             axes.plot([e.low, e.high], [place, place], color=INK_COLOR, linewidth=0.9)
 
 
-def label_rows(axes: Any, names: Sequence[str], bars: Sequence[Any] = ()) -> None:
-    """Label rows with the names of groups, from the bottom; names and bars become links."""
+def label_and_link_rows(axes: Any, names: Sequence[str], bars: Sequence[Any] = ()) -> None:
+    """Label rows with the names of groups, from the bottom; names and bars become links to their
+    statements."""
     axes.set_yticks(range(len(names)), [shorten_name(name) for name in names])
     axes.set_ylim(-0.6, max(len(names), 2) - 0.4)
     for name, label in zip(names, axes.get_yticklabels(), strict=True):
@@ -202,6 +203,15 @@ _LABEL_SPOTS = (
 )
 
 
+class PlacedPoint(NamedTuple):
+    """A named point: where it is in the data, and on the canvas."""
+
+    name: str
+    data_point: list[float]
+    pixel_x: float
+    pixel_y: float
+
+
 def place_labels(figure: Any, axes: Any, named_points: Sequence[tuple[str, float, float]]) -> None:
     """Place a label beside each point, covering neither another label nor a point; a label with no
     room near its point goes further away, at the end of a thin line."""
@@ -213,9 +223,11 @@ def place_labels(figure: Any, axes: Any, named_points: Sequence[tuple[str, float
     for x, y in points:
         occupied.append((x - 4, y - 4, x + 4, y + 4))
     frame = axes.get_window_extent(renderer)
-    for (name, *point), (x, y) in sorted(
-        zip(named_points, points, strict=True), key=lambda pair: -pair[1][1]
-    ):
+    placed_points = [
+        PlacedPoint(name, data_point, float(x), float(y))
+        for (name, *data_point), (x, y) in zip(named_points, points, strict=True)
+    ]
+    for name, point, x, y in sorted(placed_points, key=lambda point: -point.pixel_y):
         label = axes.annotate(
             shorten_name(name), point, (0, 0), textcoords="offset points", fontsize=7
         )
@@ -259,13 +271,13 @@ def shorten_name(name: str, limit: int = 26) -> str:
     return name if len(name) <= limit else name[: limit - 1] + "…"
 
 
-def wrap_in_two(name: str, width: int = 38) -> str:
+def wrap_statement(statement: str, width: int = 38) -> str:
     """A statement for an axis: on one line or two of about `width` characters, the rest cut."""
-    name = shorten_name(name, 2 * width)
-    if len(name) <= width:
-        return name
-    middle = name.rfind(" ", 0, width + 1)
-    return f"{name[:middle]}\n{shorten_name(name[middle + 1 :], width)}" if middle > 0 else name
+    text = shorten_name(statement, 2 * width)
+    if len(text) <= width:
+        return text
+    middle = text.rfind(" ", 0, width + 1)
+    return f"{text[:middle]}\n{shorten_name(text[middle + 1 :], width)}" if middle > 0 else text
 
 
 NamedEstimates = Sequence[tuple[str, Estimate]]
@@ -309,7 +321,7 @@ def draw_differences(rows: Sequence[tuple[str, Estimate, bool]], label: str) -> 
     whether each was shown: grey where not, else coloured by sign."""
     sorted_rows = sorted(rows, key=lambda row: row[1].value)
     with figure_style():
-        figure, axes = draw_rows(len(sorted_rows))
+        figure, axes = make_row_figure(len(sorted_rows))
         axes.axvline(0, color=INK_COLOR, linewidth=0.6)
         for place, (_, estimate, is_shown) in enumerate(sorted_rows):
             colour = NEUTRAL_COLOR
@@ -318,18 +330,20 @@ def draw_differences(rows: Sequence[tuple[str, Estimate, bool]], label: str) -> 
             if estimate.has_interval:
                 axes.plot([estimate.low, estimate.high], [place] * 2, color=colour, linewidth=1.2)
             axes.plot(estimate.value, place, "o", color=colour, markersize=3.5)
-        label_rows(axes, [name for name, _, _ in sorted_rows])
+        label_and_link_rows(axes, [name for name, _, _ in sorted_rows])
         figure.supxlabel(label, fontsize=8)
         return figure
 
 
-def draw_entropy_bars(entropies: NamedEstimates, *, published: bool = False) -> Any:
+def draw_entropy_bars(entropies: NamedEstimates, *, as_published: bool = False) -> Any:
     """Relative entropy of each group's topics against the mean group, in bits, with 95% intervals;
-    or, as `published`, Eq. 1 in nats, at most 0 (figure 9)."""
+    or, `as_published`, Eq. 1 in nats, at most 0 (figure 9)."""
     with figure_style():
         figure, axes = _draw_bars(pick_extremes(entropies, _estimate_value), TOXIC_COLOR)
-        axes.set_xlim(*((None, 0) if published else (0, None)))
-        axes.set_xlabel("H(p), Eq. 1 (nats)" if published else "relative entropy of topics (bits)")
+        axes.set_xlim(*((None, 0) if as_published else (0, None)))
+        axes.set_xlabel(
+            "H(p), Eq. 1 (nats)" if as_published else "relative entropy of topics (bits)"
+        )
         return figure
 
 
@@ -338,15 +352,15 @@ def _estimate_value(named: tuple[str, Estimate]) -> float:
 
 
 def _draw_bars(named: NamedEstimates, colour: str) -> tuple[Any, Any]:
-    figure, axes = draw_rows(len(named))
+    figure, axes = make_row_figure(len(named))
     places = range(len(named))
     bars = axes.barh(places, [e.value for _, e in named], color=colour, height=0.62)
     draw_intervals(axes, [e for _, e in named])
-    label_rows(axes, [name for name, _ in named], bars)
+    label_and_link_rows(axes, [name for name, _ in named], bars)
     return figure, axes
 
 
-def draw_axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
+def draw_warmth_competence(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
     """Mean warmth and competence of each group's statements, with 95% intervals as crosses."""
     groups = pick_extremes(groups, lambda g: g[1].value)
     with figure_style():
@@ -369,11 +383,11 @@ def draw_axes_scatter(groups: Sequence[tuple[str, Estimate, Estimate]]) -> Any:
         return figure
 
 
-def draw_arm_boxes(arms: Mapping[str, Sample]) -> Any:
+def draw_arm_toxicity(arms: Mapping[str, Sample]) -> Any:
     """The distribution of toxicity under each augmentation arm: violins with median and quartiles
     (figure 5)."""
     with figure_style():
-        figure, axes = draw_rows(1.6 * len(arms))
+        figure, axes = make_row_figure(1.6 * len(arms))
         names = list(arms)[::-1]
         for place, name in enumerate(names):
             values = arms[name].outline()

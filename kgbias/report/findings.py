@@ -3,7 +3,7 @@
 Findings are of several kinds: what the model believes about groups, differences in what it says
 about them, what its vectors hold, what an augmentation arm changes. A kind is examined if the run
 has data for it, and the first question is always: is there anything at all? That test has its own
-p-value (`FindingKind.p_value`), and a kind is shown if this is at most 0.05 divided by the number
+p-value (`FindingKind.omnibus_p`), and a kind is shown if this is at most 0.05 divided by the number
 of kinds examined (Bonferroni). So among screens of models with nothing to find, at most one in
 twenty shows anything. Within a kind, each finding keeps the correction of its own family and names
 it.
@@ -48,7 +48,7 @@ from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 from kgbias.report.parts import Finding, FindingKind, report_parts
 from kgbias.report.run_data import ArmData, RunData
-from kgbias.report.style import explorer_link, read_source, statements_link
+from kgbias.report.style import explorer_url, read_template_file, statements_url
 from kgbias.report.tables import format_mean_count
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import holm
@@ -57,7 +57,7 @@ MIN_STATEMENTS = 20  # statements; differences are not reported for groups with 
 MAX_FINDINGS = 4
 MAX_FINDINGS_OF_A_KIND = 3
 NOTHING_SHOWN = "Nothing was shown."
-MAX_GROUPS = 12  # whose statements stand in the place of findings
+MAX_LISTED_GROUPS = 12  # of more, a sentence gives the number or the ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class FrequentStatements(NamedTuple):
 
     group: str
     statements: int
-    times: int
+    top_count: int
     quotes: Mapping[str, int]
 
 
@@ -88,7 +88,7 @@ def build_screen(data: RunData, explorer: str = "") -> FirstScreen:
     """The first screen of a run; empty if it was not measured or holds too little."""
     of_methods = (part.find_kind for part in report_parts() if part.find_kind)
     made = (make_kind(data, explorer) for make_kind in (*_KIND_BUILDERS, *of_methods))
-    first_screen = combine_kinds([kind for kind in made if kind is not None])
+    first_screen = build_screen_of_kinds([kind for kind in made if kind is not None])
     if few := _few_statements_note(data):
         first_screen = replace(first_screen, remarks=(few, *first_screen.remarks))
     if first_screen.findings:
@@ -138,7 +138,7 @@ def _few_statements_note(data: RunData) -> str:
         "every group"
         if len(few) == len(data.run.groups)
         else join_names(few)
-        if len(few) <= MAX_GROUPS
+        if len(few) <= MAX_LISTED_GROUPS
         else pluralise(len(few), "group")
     )
     return (
@@ -162,7 +162,7 @@ def _frequent_statements(data: RunData) -> Sequence[FrequentStatements]:
     return frequent
 
 
-def combine_kinds(kinds: Sequence[FindingKind]) -> FirstScreen:
+def build_screen_of_kinds(kinds: Sequence[FindingKind]) -> FirstScreen:
     """The findings of the kinds that pass when tested together, in order of p-value: at most four,
     and three of a kind."""
     shown_findings: list[Finding] = []
@@ -170,7 +170,7 @@ def combine_kinds(kinds: Sequence[FindingKind]) -> FirstScreen:
     remarks: list[str] = []
     for kind in kinds:
         # All kinds are asked at once, so they share the level (Bonferroni).
-        passed = kind.findings if kind.p_value <= SIGNIFICANCE_LEVEL / len(kinds) else ()
+        passed = kind.findings if kind.omnibus_p <= SIGNIFICANCE_LEVEL / len(kinds) else ()
         shown_findings += sorted(passed, key=lambda f: f.order)[:MAX_FINDINGS_OF_A_KIND]
         missing.append(kind.rest_not_shown if passed else kind.nothing)
         remarks += [kind.remark] if passed and kind.remark else []
@@ -254,7 +254,7 @@ def _belief_finding(row: Evidence, model: str, other_model: str) -> Finding:
         "for the statements tried about this group (Benjamini and Hochberg); it holds with any one "
         "of the names left out."
     )
-    link = ("This statement", statements_link(group=row.group, words=row.object))
+    link = ("This statement", statements_url(group=row.group, words=row.object))
     all_link = ("All beliefs", "#beliefs")
     return Finding(
         f"What {other_model or 'it'} believes",
@@ -401,7 +401,7 @@ def _content_finding(
     sentences = {t.id: t.sentence for t in arm.triples}
     quotes = [sentences[id] for id in strongest.triples if id in sentences][:MAX_FINDINGS_OF_A_KIND]
     words = {} if strongest.kind in (MEANING, TOPIC) else {"words": strongest.feature}
-    links = [("These statements", statements_link(group=strongest.group, arm=arm.label, **words))]
+    links = [("These statements", statements_url(group=strongest.group, arm=arm.label, **words))]
     return Finding(
         "What it says more of",
         sentence + ".",
@@ -489,10 +489,10 @@ def _difference_finding(
         f"{p_value_words(p_own)}, {correction_words(test.family, 'comparison')}. "
         f"Whether the groups{_of_category(test.category)} differ at all: "
         f"{p_value_words(family_p)}, {correction_words(families, 'such question')}."
-        f"{unit_sentence(test.measure)}"
+        f"{scale_sentence(test.measure)}"
     )
-    links = [(f"What it says about {test.first}", statements_link(group=test.first, arm=arm.label))]
-    if address := explorer_link(
+    links = [(f"What it says about {test.first}", statements_url(group=test.first, arm=arm.label))]
+    if address := explorer_url(
         explorer,
         view="differences",
         source=f"{data.run.name}/{arm.name}",
@@ -530,7 +530,7 @@ def _undetected_note(families: Sequence[OmnibusTest]) -> str:
         f"{_of_category(category)} in {', '.join(measures)}".strip()
         for category, measures in by_category.items()
     )
-    regard = f"; regard: {REGARD_UNIT}" if any(f.measure == "regard" for f in families) else ""
+    regard = f"; regard: {REGARD_SCALE}" if any(f.measure == "regard" for f in families) else ""
     return (
         f"differences between groups {parts}; in brackets, the difference that the test of one "
         f"group, by itself, would find in 80% of such crawls{regard}{_alone_note(families)}"
@@ -567,16 +567,16 @@ def _list_families(families: Iterable[OmnibusTest]) -> str:
     return ", ".join(f"{spoken_name(f.measure)}{_of_category(f.category)}" for f in families)
 
 
-REGARD_UNIT = "\N{MINUS SIGN}1 if all statements are negative, 1 if all are positive"
+REGARD_SCALE = "\N{MINUS SIGN}1 if all statements are negative, 1 if all are positive"
 """What the values of mean regard are."""
 
 
-def unit_sentence(measure: str) -> str:
+def scale_sentence(measure: str) -> str:
     """A sentence that says what the values of regard are, with a space before it; "" for other
     measures, whose units are known."""
     if measure != "regard":
         return ""
-    return f" Regard: {REGARD_UNIT}."
+    return f" Regard: {REGARD_SCALE}."
 
 
 def _arm_kind(data: RunData, explorer: str) -> FindingKind | None:
@@ -602,7 +602,7 @@ def _arm_kind(data: RunData, explorer: str) -> FindingKind | None:
             ),
             f"By permutation of whole {data.draws.unit}: {p_value_words(float(p))}, "
             f"{correction_words(len(tests), 'comparison')} of an arm with "
-            f"none.{unit_sentence(t.measure)}",
+            f"none.{scale_sentence(t.measure)}",
             f"{t.n[0]:,} and {pluralise(t.n[1], 'statement', spec=',')}.",
             [("All arms", "#augmentations")],
             float(p),
@@ -616,7 +616,7 @@ def _arm_kind(data: RunData, explorer: str) -> FindingKind | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class OmnibusQuestion:
     """Whether the groups of a category differ at all in one thing, which comes before any finding.
 
     Attributes:
@@ -639,17 +639,20 @@ class Question:
     share: Estimate = field(default_factory=Estimate.missing)
 
 
-def list_questions(data: RunData) -> list[Question]:
+def list_omnibus_questions(data: RunData) -> list[OmnibusQuestion]:
     """The questions that a report puts to what a run's model says, by kind."""
     arm = data.plain_arm
     content = [] if arm is None else _content_tests(arm)
     tone = [] if arm is None else _tone_families(arm)
     refusals = [t for t in data.refusals if not math.isnan(t.p)]
-    asked: list[list[Question]] = [
-        [Question("said more", t.category, "", t.p, t.p, 1, dict(t.features)) for t in content],
-        [Question("tone", f.category, f.measure, f.headline_p_value, 1.0, 1) for f in tone],
+    asked: list[list[OmnibusQuestion]] = [
         [
-            Question("refusals", t.category, "", t.p, t.p, 1, share=t.share)
+            OmnibusQuestion("said more", t.category, "", t.p, t.p, 1, dict(t.features))
+            for t in content
+        ],
+        [OmnibusQuestion("tone", f.category, f.measure, f.headline_p_value, 1.0, 1) for f in tone],
+        [
+            OmnibusQuestion("refusals", t.category, "", t.p, t.p, 1, share=t.share)
             for t in refusals
             if t.is_notable
         ],
@@ -696,10 +699,10 @@ def _refusal_kind(data: RunData, explorer: str) -> FindingKind | None:
 def _group_shares(test: CategoryRefusals) -> str:
     """The shares of refused prompts of each group; of many, the least and the greatest."""
     by_share = sorted(test.groups, key=lambda g: (g.share.value, g.group))
-    if len(by_share) > MAX_GROUPS:
+    if len(by_share) > MAX_LISTED_GROUPS:
         least, most = by_share[0], by_share[-1]
-        return f"from {_group_share(least)} to {_group_share(most)}"
-    return join_names([_group_share(refusals) for refusals in by_share])
+        return f"from {_group_share_words(least)} to {_group_share_words(most)}"
+    return join_names([_group_share_words(refusals) for refusals in by_share])
 
 
 def join_names(names: Sequence[str]) -> str:
@@ -707,7 +710,7 @@ def join_names(names: Sequence[str]) -> str:
     return ("; " if any("," in name for name in names) else ", ").join(names)
 
 
-def _group_share(group_refusals: GroupRefusals) -> str:
+def _group_share_words(group_refusals: GroupRefusals) -> str:
     return f"{group_refusals.group} {100 * group_refusals.share.value:.0f}%"
 
 
@@ -805,5 +808,7 @@ def p_value_words(p: float) -> str:
 def render_screen(screen: FirstScreen) -> Markup:
     """The sentences of the first screen as HTML."""
     return Markup(
-        pages.fill_template(read_source("findings.html"), screen=screen, max_groups=MAX_GROUPS)
+        pages.fill_template(
+            read_template_file("findings.html"), screen=screen, max_groups=MAX_LISTED_GROUPS
+        )
     )

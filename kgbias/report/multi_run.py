@@ -7,7 +7,7 @@ from functools import partial
 from itertools import permutations
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from markupsafe import Markup
@@ -40,16 +40,24 @@ from kgbias.report.figures import shorten_name
 from kgbias.report.findings import (
     FirstScreen,
     bold_figure,
-    combine_kinds,
+    build_screen_of_kinds,
     correction_words,
     make_positive,
     p_value_words,
     relative_size,
     render_screen,
+    scale_sentence,
     small_interval,
-    unit_sentence,
 )
 from kgbias.report.multi_run_data import MultiRunData
+from kgbias.report.multi_run_statements import (
+    PAGE_INCHES,
+    draw_panels,
+    graph_exhibits,
+    likeliest_group_exhibits,
+    statement_exhibits,
+    topic_exhibits,
+)
 from kgbias.report.parts import (
     Finding,
     FindingKind,
@@ -57,15 +65,7 @@ from kgbias.report.parts import (
     place_sections,
     report_parts,
 )
-from kgbias.report.side_by_side import (
-    PAGE_INCHES,
-    draw_panels,
-    graph_exhibits,
-    probable_exhibits,
-    statement_exhibits,
-    topic_exhibits,
-)
-from kgbias.report.style import explorer_link, page_head, read_source
+from kgbias.report.style import explorer_url, page_head, read_template_file
 from kgbias.report.tables import COUNT_COLUMN, GROUP_COLUMN, Cell, Exhibit, Table
 from kgbias.stats.inference import Estimate, proportion
 
@@ -241,7 +241,7 @@ def multi_run_exhibits(data: MultiRunData) -> Iterator[Exhibit]:
         for measure in data.measures:
             yield from _mean_exhibits(data, category, measure, place)
         yield from _rank_exhibits(data, category, place)
-        yield from probable_exhibits(data, category, place)
+        yield from likeliest_group_exhibits(data, category, place)
         if (comparison := data.beliefs(category)) is not None:
             yield from belief_comparison_exhibits(comparison, category, place)
         yield from graph_exhibits(data, category, place)
@@ -330,9 +330,24 @@ def _rank_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Ex
     )
 
 
-def iter_overlaps(data: MultiRunData) -> Iterator[tuple[int, int, Estimate, Estimate | None]]:
-    """For every ordered pair of runs, by their places: the share of the first's distinct statements
-    that the second has in the same words, and with near-duplicates counted as one."""
+class RunOverlap(NamedTuple):
+    """How much of what one run says another says too: the share of the distinct statements of the
+    run at place `first` that the one at `second` has in the same words, and with near-duplicates
+    counted as one, where the statements have vectors."""
+
+    first: int
+    second: int
+    same_words: Estimate
+    near_duplicates: Estimate | None
+
+    @property
+    def share(self) -> Estimate:
+        """With near-duplicates, where these are known."""
+        return self.near_duplicates or self.same_words
+
+
+def iter_overlaps(data: MultiRunData) -> Iterator[RunOverlap]:
+    """For every ordered pair of runs that both say something."""
     merged = data.merged_statement_ids
     for first, second in permutations(range(len(data.sides)), 2):
         if data.statement_ids[first] and data.statement_ids[second]:
@@ -345,7 +360,7 @@ def iter_overlaps(data: MultiRunData) -> Iterator[tuple[int, int, Estimate, Esti
                 if merged is None
                 else proportion(len(merged[first] & merged[second]), len(merged[first]))
             )
-            yield first, second, same_words, near_duplicates
+            yield RunOverlap(first, second, same_words, near_duplicates)
 
 
 def _overlap_exhibits(data: MultiRunData, place: str) -> Iterator[Exhibit]:
@@ -354,15 +369,15 @@ def _overlap_exhibits(data: MultiRunData, place: str) -> Iterator[Exhibit]:
         return
     names, rows = data.names, []
     shares = [[0.0] * len(names) for _ in names]
-    for first, second, same_words, near_duplicates in overlap_list:
-        shares[first][second] = (near_duplicates or same_words).value
+    for overlap in overlap_list:
+        shares[overlap.first][overlap.second] = overlap.share.value
         rows.append(
             [
-                names[first],
-                names[second],
-                same_words.n,
-                same_words,
-                near_duplicates,
+                names[overlap.first],
+                names[overlap.second],
+                overlap.same_words.n,
+                overlap.same_words,
+                overlap.near_duplicates,
             ]
         )
     key = f"{place}-overlap"
@@ -455,7 +470,7 @@ def _pick_drawn(tests: Sequence[ModelContrast]) -> list[ModelContrast]:
     return sorted(tests[:MAX_DRAWN_DIFFERENCES], key=lambda t: -t.difference.value)
 
 
-def multi_run_findings(data: MultiRunData, explorer: str = "") -> FirstScreen:
+def build_multi_run_screen(data: MultiRunData, explorer: str = "") -> FirstScreen:
     """The differences between runs that were shown, least likely by chance first; what would have
     been found; and how much the runs share, which is not tested."""
     tests = data.differences
@@ -463,7 +478,7 @@ def multi_run_findings(data: MultiRunData, explorer: str = "") -> FirstScreen:
         return FirstScreen(remarks=(*_belief_remarks(data), *_shared_remark(data)))
     difference_findings = [_difference_finding(data, t, explorer) for t in tests if t.differs]
     equal_count = sum(t.is_equivalent for t in tests)
-    first_screen = combine_kinds(
+    first_screen = build_screen_of_kinds(
         [FindingKind(min(t.p_adjusted for t in tests), difference_findings, "")]
     )
     shown_words, equal_words = (
@@ -501,7 +516,7 @@ def _difference_finding(data: MultiRunData, test: ModelContrast, explorer: str) 
     )
     sides = {side.run.name: side for side in data.sides}
     source = {run: f"{run}/{sides[run].name}" for run in (test.first, test.second)}
-    address = explorer_link(
+    address = explorer_url(
         explorer,
         view="differences",
         source=source[test.first],
@@ -519,7 +534,7 @@ def _difference_finding(data: MultiRunData, test: ModelContrast, explorer: str) 
         sentence,
         f"{shared}: {p_value_words(test.p_adjusted)}, "
         f"{correction_words(test.family, 'difference', by=correction)} in all "
-        f"measures.{unit_sentence(test.measure)}",
+        f"measures.{scale_sentence(test.measure)}",
         f"{test.n[0]:,} and {pluralise(test.n[1], 'statement', spec=',')}.",
         [("What one says and the other does not, in the explorer", address)] if address else [],
         test.p_adjusted,
@@ -540,7 +555,7 @@ def _undetected_note(tests: Sequence[ModelContrast]) -> tuple[str, ...]:
         f"of {difference:{get_measure(measure).form.lstrip('+')}} in {spoken_name(measure)}"
         for measure, difference in detectable.items()
     ]
-    regard = unit_sentence("regard") if "regard" in detectable else ""
+    regard = scale_sentence("regard") if "regard" in detectable else ""
     has_small = any(test.detectable != test.detectable for test in tests)
     where_words = " with enough prompts to be tested" if has_small else ""
     return (
@@ -589,23 +604,21 @@ def _shared_remark(data: MultiRunData) -> tuple[str, ...]:
     overlap_list = list(iter_overlaps(data))
     if not overlap_list:
         return ()
-    first, second, same_words, near_duplicates = max(
-        overlap_list, key=lambda row: (row[3] or row[2]).value
-    )
-    names = data.names
+    largest = max(overlap_list, key=lambda overlap: overlap.share.value)
+    first_name, second_name = data.names[largest.first], data.names[largest.second]
 
     def percent(share: object) -> str:
         value, low, high = (100 * getattr(share, x) for x in ("value", "low", "high"))
         return f"{value:.0f}% [{low:.0f} to {high:.0f}]"
 
     near_words = (
-        f", and {percent(near_duplicates)} with near-duplicates"
-        if near_duplicates is not None
+        f", and {percent(largest.near_duplicates)} with near-duplicates"
+        if largest.near_duplicates is not None
         else ""
     )
     return (
-        f"Of {same_words.n:,} distinct statements of {names[first]}, {names[second]} makes "
-        f"{percent(same_words)} in the "
+        f"Of {largest.same_words.n:,} distinct statements of {first_name}, {second_name} makes "
+        f"{percent(largest.same_words)} in the "
         f"same words{near_words}: the largest such share of any two runs. Even two crawls of one "
         "model do not share everything.",
     )
@@ -670,7 +683,7 @@ _SECTIONS = (
         "statements", "Statements", "How often each run made each statement.", ("statements",)
     ),
 )
-"""The sections of the page, in order; one that names no kinds shows those of each measure."""
+"""The sections of the page, in order; one that names no keys shows those of each measure."""
 
 
 _OPEN_SECTIONS = ("beside", "differences", "beliefs", "probable", "graph")
@@ -714,13 +727,13 @@ def render_multi_run(data: MultiRunData, explorer: str = "") -> str:
     measures = tuple(MeasureLabels.of(measure).key for measure in data.measures)
     sections = []
     for section in place_sections(_SECTIONS, (part.sections_of_runs for part in report_parts())):
-        kinds = section.kinds or measures
+        key_prefixes = section.key_prefixes or measures
         groups = []
         for category in (*data.categories, ""):
             section_exhibits = [
                 e
                 for e in exhibit_list
-                if e.category == category and e.key.partition("-")[2].startswith(kinds)
+                if e.category == category and e.key.partition("-")[2].startswith(key_prefixes)
             ]
             if section_exhibits:
                 tables = [e.table for e in section_exhibits if e.in_tables]
@@ -731,16 +744,16 @@ def render_multi_run(data: MultiRunData, explorer: str = "") -> str:
             shown = cards.render_groups(groups, folded=in_sight)
             sections.append((section.anchor, section.title, section.about, shown, in_sight))
     script = pages.join_scripts(
-        *pages.shared_scripts("draw"), read_source("copy.js"), read_source("folds.js")
+        *pages.shared_scripts("draw"), read_template_file("copy.js"), read_template_file("folds.js")
     )
     models = dict.fromkeys(side.run.model.title for side in data.sides)
     return pages.fill_template(
-        read_source("several.html"),
+        read_template_file("several.html"),
         head=page_head(", ".join(side.run.name for side in data.sides), script),
         models=list(models),
         categories=list(data.categories),
         sides=data.sides,
-        told=render_screen(multi_run_findings(data, explorer)),
+        told=render_screen(build_multi_run_screen(data, explorer)),
         apart=data.differences_in_asking,
         picture=_opening_figure(exhibit_list),
         sections=sections,

@@ -48,7 +48,7 @@ from kgbias.report.exhibits import SECTIONS, run_exhibits
 from kgbias.report.findings import MIN_STATEMENTS, build_screen, render_screen
 from kgbias.report.parts import place_sections, report_parts
 from kgbias.report.run_data import RunData
-from kgbias.report.style import Section, page_head, read_source
+from kgbias.report.style import Section, page_head, read_template_file
 from kgbias.report.tables import Exhibit
 
 MAX_TOPICS = 4  # per category, those in which groups differ most; `kgbias figures` has all
@@ -69,7 +69,7 @@ def standard_sections(
     sections = []
     parts = report_parts()
     for section in place_sections(SECTIONS, (part.sections for part in parts)):
-        groups = list(_section_groups(data, run_exhibits_found, section.kinds))
+        groups = list(_section_groups(data, run_exhibits_found, section.key_prefixes))
         if not groups:
             continue
         shown = cards.render_groups(groups, folded=section.anchor in _OPEN_SECTIONS)
@@ -88,7 +88,7 @@ def _beliefs_title(data: RunData) -> str:
 
 
 def _section_groups(
-    data: RunData, all_exhibits: Sequence[Exhibit], kinds: tuple[str, ...]
+    data: RunData, all_exhibits: Sequence[Exhibit], key_prefixes: tuple[str, ...]
 ) -> Iterator[cards.CardGroup]:
     for category in (*data.categories, ""):  # "" stands for the whole run
         telling = _telling_topics(data, category)
@@ -96,7 +96,7 @@ def _section_groups(
         for exhibit in all_exhibits:
             # A key is its place, and what it is: "01-topic-07".
             kind = exhibit.key.partition("-")[2]
-            if exhibit.category != category or not kind.startswith(kinds):
+            if exhibit.category != category or not kind.startswith(key_prefixes):
                 continue
             if kind.startswith("topic-") and int(kind.partition("-")[2]) not in telling:
                 continue
@@ -155,24 +155,20 @@ def similar_statements(data: RunData, triples: Sequence[TripleView]) -> dict[int
     for number, triple in enumerate(triples):
         place.setdefault(triple.statement_id, number)
     vectors = data.vectors
-    placed = [(number, place[id]) for number, id in enumerate(vectors.ids) if id in place]
-    nearest = find_neighbours(
-        vectors.rows[[number for number, _ in placed]], MAX_SIMILAR, MIN_SIMILAR_COSINE
-    )
-    denies = [
-        is_negated(f"{triples[triple_place].predicate} {triples[triple_place].object}")
-        for _, triple_place in placed
-    ]
-    return {
-        triple_place: [
-            # A sentence and its denial have vectors that are near, too: a negative number marks
-            # them.
-            [placed[m][1], round(100 * cosine) * (1 if denies[m] == denies[number] else -1)]
-            for m, cosine in matches
-        ]
-        for number, ((_, triple_place), matches) in enumerate(zip(placed, nearest, strict=True))
-        if matches
-    }
+    vector_rows = [row for row, id in enumerate(vectors.ids) if id in place]
+    triple_places = [place[vectors.ids[row]] for row in vector_rows]
+    nearest = find_neighbours(vectors.rows[vector_rows], MAX_SIMILAR, MIN_SIMILAR_COSINE)
+    denies = [is_negated(f"{triples[n].predicate} {triples[n].object}") for n in triple_places]
+    similar = {}
+    for number, matches in enumerate(nearest):
+        if matches:
+            similar[triple_places[number]] = [
+                # A sentence and its denial have vectors that are near, too: a negative number
+                # marks them.
+                [triple_places[m], round(100 * cosine) * (1 if denies[m] == denies[number] else -1)]
+                for m, cosine in matches
+            ]
+    return similar
 
 
 _ASK_TEMPLATE = """\
@@ -240,7 +236,7 @@ def render_report(data: RunData, extra_sections: Sequence[Section] = (), explore
     all_exhibits, first_screen = list(run_exhibits(data)), build_screen(data, explorer)
     script = pages.join_scripts(
         *pages.shared_scripts(*pages.STATEMENT_SCRIPTS),
-        *(read_source(f"{name}.js") for name in SCRIPTS),
+        *(read_template_file(f"{name}.js") for name in SCRIPTS),
     )
     standard = {section.anchor: section for section in standard_sections(data, all_exhibits)}
     pairs = [e for e in all_exhibits if e.key.endswith("-pair")]
@@ -249,7 +245,7 @@ def render_report(data: RunData, extra_sections: Sequence[Section] = (), explore
     pairs.sort(key=lambda e: e.category != first_category)
     other_groups = [cards.build_group(e.category, [e], ()) for e in pairs[1:]]
     return pages.fill_template(
-        read_source("page.html"),
+        read_template_file("page.html"),
         head=page_head(run.name, script),
         run=run,
         summary=summary,

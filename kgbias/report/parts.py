@@ -55,7 +55,7 @@ class FindingKind:
     """All findings of one kind.
 
     Attributes:
-        p_value: the p-value of there being nothing at all of this kind.
+        omnibus_p: the p-value of there being nothing at all of this kind.
         findings: what was shown, each after its own correction, strongest first.
         nothing: what was not shown, as part of a sentence, if the kind is not shown.
         rest_not_shown: the same if it is.
@@ -64,7 +64,7 @@ class FindingKind:
             a kind that compares no groups.
     """
 
-    p_value: float
+    omnibus_p: float
     findings: Sequence[Finding]
     nothing: str
     rest_not_shown: str = ""
@@ -80,7 +80,7 @@ class SectionOfExhibits:
         anchor: its name in links.
         title: its heading.
         about: what it shows and how to read it, as text.
-        kinds: how the keys of its exhibits begin, after the number of their category.
+        key_prefixes: how the keys of its exhibits begin, after the number of their category.
         after: for one that a method adds, the anchor of the section that it follows; at the end if
             there is none of that name.
     """
@@ -88,7 +88,7 @@ class SectionOfExhibits:
     anchor: str
     title: str
     about: str
-    kinds: tuple[str, ...]
+    key_prefixes: tuple[str, ...]
     after: str = ""
 
 

@@ -19,7 +19,7 @@ _CELL_PADDING_MM = 0.3  # without it, the line under a table's heads runs throug
 _GAP_MM = 0.4  # around paragraphs and lists
 
 
-def write_pdf(text: str, path: Path, created: str, progress: Progress) -> None:
+def write_markdown_pdf(text: str, path: Path, created: str, progress: Progress) -> None:
     """Write Markdown to `path`, whole or not at all, on one page if it fits in type that can be
     read. The file's date is `created`, an ISO date, so the same text gives the same file. A line
     says if the font lacks some of its characters.

@@ -308,7 +308,7 @@ class RunData:
         return [g for g in self.run.groups if g.category == category]
 
     @cached_property
-    def corrected_differences(self) -> CorrectedDifferences:
+    def label_corrected_differences(self) -> CorrectedDifferences:
         """The differences between groups that labels correct."""
         return CorrectedDifferences(self.stored, self.comparable_statements, self.selection)
 
@@ -474,7 +474,7 @@ class ArmData:
             draws=self.run_data.draws,
             progress=self.run_data.progress,
         )
-        corrected_of = self.run_data.corrected_differences.difference
+        corrected_of = self.run_data.label_corrected_differences.difference
         return [
             replace(f, tests=tuple(attach_label_differences(f.tests, corrected_of)))
             for f in families

@@ -34,7 +34,7 @@ class Section:
     anchor: str
 
 
-def read_source(name: str) -> str:
+def read_template_file(name: str) -> str:
     """The text of a file of `templates/`."""
     return pages.read_asset("kgbias.report", "templates", name)
 
@@ -42,33 +42,33 @@ def read_source(name: str) -> str:
 def page_head(title: str, script: str) -> Markup:
     """The head of a page of the report's kind, which lets this script alone run."""
     head = pages.fill_template(
-        read_source("head.html"),
+        read_template_file("head.html"),
         title=title,
-        style=pages.page_style(read_source("style.css")),
+        style=pages.page_style(read_template_file("style.css")),
         allowed=pages.script_policy(script),
     )
     return Markup(head)
 
 
-STATEMENTS_LINK = "#statements?"
-"""The start of a link to statements of the report; `templates/app.js` reads the rest."""
+STATEMENTS_URL = "#statements?"
+"""The start of the address of statements in the report; `templates/app.js` reads the rest."""
 
 
-def statements_link(**filters: str) -> str:
-    """A link to the report's table of statements with these filters set: `group` (a name), `label`
-    (of regard), `verdict`, `arm`, `words`."""
-    return STATEMENTS_LINK + _encode_query(filters)
+def statements_url(**filters: str) -> str:
+    """The address of the report's table of statements with these filters set: `group` (a name),
+    `label` (of regard), `verdict`, `arm`, `words`."""
+    return STATEMENTS_URL + _encode_query(filters)
 
 
-def explorer_link(explorer: str, **state: str) -> str:
-    """A link into the explorer at that address, "" if there is none. `state` is what its
+def explorer_url(explorer: str, **state: str) -> str:
+    """The address of a view of that explorer, "" if there is none. `state` is what its
     `page/state.js` reads: `view`, `source`, `group`, `with` ..."""
     return f"{explorer}#{_encode_query(state)}" if explorer else ""
 
 
 def link_to_group(artist: Any, group: str) -> None:
     """Make a matplotlib artist in a page link to the statements about a group."""
-    artist.set_url(statements_link(group=group))
+    artist.set_url(statements_url(group=group))
 
 
 def restrict_links(figure: Any, arm: str) -> None:
@@ -136,4 +136,4 @@ def _prefix_ids(tag: str, prefix: str) -> str:
     """A tag with its ids, and references to them, made unique. Only tags are passed in: text
     outside them may look just like an id."""
     tag = re.sub(r'\bid="', f'id="{prefix}-', tag)
-    return re.sub(rf'(href="#|url\(#)(?!{STATEMENTS_LINK[1:-1]}\?)', rf"\g<1>{prefix}-", tag)
+    return re.sub(rf'(href="#|url\(#)(?!{STATEMENTS_URL[1:-1]}\?)', rf"\g<1>{prefix}-", tag)

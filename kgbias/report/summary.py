@@ -34,8 +34,8 @@ from kgbias.io.text import (
 from kgbias.io.wording import pluralise
 from kgbias.measures import get_measure
 from kgbias.models.base import ADDRESS_SETTING
-from kgbias.report.findings import REGARD_UNIT, build_screen, join_names, p_value_words
-from kgbias.report.pdf import write_pdf
+from kgbias.report.findings import REGARD_SCALE, build_screen, join_names, p_value_words
+from kgbias.report.pdf import write_markdown_pdf
 from kgbias.report.run_data import RunData
 from kgbias.stats.estimate import Estimate
 
@@ -62,7 +62,7 @@ def write_summary(
     data = RunData(run, selection=selection, progress=reporter)
     text = "\n".join(_lines(run, data)) + "\n"
     if path.suffix.lower() == ".pdf":
-        write_pdf(text, path, data.run.created, reporter)
+        write_markdown_pdf(text, path, data.run.created, reporter)
     else:
         write_text(path, text)
 
@@ -282,7 +282,7 @@ def _possible_size_lines(data: RunData) -> Iterator[str]:
             f"| {_escape_markdown(category)} | {measure_words} | {largest_words} | "
             f"{_escape_markdown(group)} |"
         )
-    regard = f" Mean regard is {REGARD_UNIT}." if any(row[1] == "regard" for row in rows) else ""
+    regard = f" Mean regard is {REGARD_SCALE}." if any(row[1] == "regard" for row in rows) else ""
     yield ""
     yield f"Each interval holds by itself.{regard}"
     yield ""

@@ -140,7 +140,7 @@ def table_latex(table: Table, warning: str, run: str = "") -> str:
         r"    \bottomrule",
         r"  \end{tabular}}",
         f"  \\caption{{{escape(table.caption)} {_prose(note)}}}".replace(" }", "}"),
-        f"  \\label{{tab:{run_label(run)}{table.label}}}",
+        f"  \\label{{tab:{latex_label_prefix(run)}{table.label}}}",
         f"\\end{{{place}}}",
     ]
     if any("\\kgbiasscript" in line for line in lines):
@@ -154,9 +154,9 @@ def _merge_interval(column: Column, cell: Cell) -> str:
     return text if interval in ("", "-") else f"{text} [{interval}]"
 
 
-def run_label(run: str) -> str:
-    """The prefix of the labels of a run's tables: its name, plus a distinguishing suffix if that
-    holds anything but letters, digits and hyphens."""
+def latex_label_prefix(run: str) -> str:
+    """The prefix of a run's labels in LaTeX: its name, plus a distinguishing suffix if that holds
+    anything but letters, digits and hyphens."""
     name = re.sub("[^A-Za-z0-9]+", "-", run).strip("-")
     if name == run:
         return f"{name}-" if name else ""
@@ -166,15 +166,15 @@ def run_label(run: str) -> str:
 def _latex_row(cells: Sequence[str], numeric: Sequence[bool]) -> str:
     return (
         " & ".join(
-            _number(cell) if number else escape(cell)
+            _latex_number(cell) if number else escape(cell)
             for cell, number in zip(cells, numeric, strict=True)
         )
         + r" \\"
     )
 
 
-def _number(cell: str) -> str:
-    """A cell of numbers, its hyphens as minus signs."""
+def _latex_number(cell: str) -> str:
+    """A cell of numbers as LaTeX, its hyphens as minus signs."""
     return "$-$".join(map(escape, minus_signs(cell).split("\N{MINUS SIGN}")))
 
 

@@ -12,16 +12,17 @@ from kgbias.io.files import write_text
 from kgbias.io.text import json_in_html
 from kgbias.report import cards
 from kgbias.report.beliefs import belief_comparison_exhibits
-from kgbias.report.style import page_head, read_source
+from kgbias.report.style import page_head, read_template_file
 
 if TYPE_CHECKING:
     from kgbias.evidence.language_pairs import LanguageComparison
 
 
 def write_two_languages(
-    comparisons: "tuple[LanguageComparison, ...]", title: str, told: str, path: Path
+    comparisons: "tuple[LanguageComparison, ...]", title: str, introduction: str, path: Path
 ) -> None:
-    """Write the page to `path`, whole or not at all; `told` is what is said of it in lines."""
+    """Write the page to `path`, whole or not at all; lines of `introduction` stand above
+    it."""
     groups, exhibits = [], []
     for n, comparison in enumerate(comparisons, 1):
         category = comparison.category
@@ -30,13 +31,13 @@ def write_two_languages(
         heading = cards.heading_of(category, [c.category for c in comparisons])
         groups.append(cards.build_group(heading, found, [e.table for e in found], linked=False))
     script = pages.join_scripts(
-        *pages.shared_scripts("draw"), read_source("copy.js"), read_source("folds.js")
+        *pages.shared_scripts("draw"), read_template_file("copy.js"), read_template_file("folds.js")
     )
     page = pages.fill_template(
-        read_source("languages.html"),
+        read_template_file("languages.html"),
         head=page_head(title, script),
         title=title,
-        told=told.splitlines(),
+        told=introduction.splitlines(),
         body=cards.render_groups(groups, folded=True),
         warning=CONTENT_WARNING,
         statement=SAMPLE_STATEMENT,

@@ -326,14 +326,14 @@ class StudyComparison(StudyPart):
             return path
         if parallel is not None:
             raise UsageError("`parallel` has no effect here, only with runs in two languages")
-        explorer_link = ""
+        explorer_url = ""
         if explorer is not None:
             if Path(explorer).resolve() == path.resolve():
                 raise UsageError("the report and the explorer need two different files")
             self.explore(runs, explorer, **selection)
             # Relative, so that both pages can be moved together.
             relative = os.path.relpath(Path(explorer).resolve(), path.resolve().parent)
-            explorer_link = quote(Path(relative).as_posix())
+            explorer_url = quote(Path(relative).as_posix())
         with self.working(whole=True) as progress:
             if len(stored_runs) == 1:
                 write_report(
@@ -341,11 +341,11 @@ class StudyComparison(StudyPart):
                     path,
                     selection=criteria,
                     progress=progress,
-                    explorer=explorer_link,
+                    explorer=explorer_url,
                 )
             else:
                 write_multi_run(
-                    stored_runs, path, selection=criteria, progress=progress, explorer=explorer_link
+                    stored_runs, path, selection=criteria, progress=progress, explorer=explorer_url
                 )
         return path
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from kgbias.measure.merge import MergeResult
     from kgbias.measure.price import ScorersLike, ScoringPrice
     from kgbias.measure.scorers import Scorer
-    from kgbias.report.findings import Question
+    from kgbias.report.findings import OmnibusQuestion
     from kgbias.stats.variance import VarianceComponents
 
 _MAX_TOPIC_NAME_CHARS = 80
@@ -492,7 +492,7 @@ class RunMeasuring(RunPart):
         found = [one for test in tests for one in test.found]
         return Rows(sorted(found, key=lambda one: place[one.group]), columns)
 
-    def questions(self, **selection: Unpack[SelectionOptions]) -> Rows["Question"]:
+    def questions(self, **selection: Unpack[SelectionOptions]) -> Rows["OmnibusQuestion"]:
         """Whether the groups of each category differ at all: in what is said of them ("said more"),
         in the tone of it by each measure ("tone"), and in how often prompts about them were refused
         ("refusals"). The first screen of a report and its summary name a difference only where
@@ -506,13 +506,13 @@ class RunMeasuring(RunPart):
         Args:
             selection: as for `said_more`.
         """
-        from kgbias.report.findings import list_questions
+        from kgbias.report.findings import list_omnibus_questions
         from kgbias.report.run_data import RunData
 
         need_statements(self.stored)
 
         data = RunData(self.stored, selection=Selection(**selection))
-        return Rows(list_questions(data), _QUESTION_COLUMNS)
+        return Rows(list_omnibus_questions(data), _QUESTION_COLUMNS)
 
     def means_by_prompt_type(
         self, *, measures: Names = (), **selection: Unpack[SelectionOptions]

@@ -31,7 +31,7 @@ from kgbias.measure import merge
 from kgbias.measure.semantic_search import statement_texts
 from kgbias.models.base import ModelInfo
 from kgbias.report import write_multi_run
-from kgbias.report.multi_run import iter_overlaps, multi_run_exhibits, multi_run_findings
+from kgbias.report.multi_run import build_multi_run_screen, iter_overlaps, multi_run_exhibits
 from kgbias.report.multi_run_data import MultiRunData
 from kgbias.report.save import save_multi_run
 from tests.conftest import require_modules
@@ -121,24 +121,26 @@ def test_ranks_overlap_and_near_duplicates(
     ayes = Group("Ayes", "people").id
     assert (ranks[0][ayes].value, ranks[1][ayes].value) == (3, 1)
     assert ranks[0][ayes].low == ranks[0][ayes].high == 3  # in every resample
-    (_, _, same, alike), _ = iter_overlaps(data)
+    overlap, _ = iter_overlaps(data)
     # The statements that both said in the same words: the first 10, 10, 10 of Bees ...
     both = data.statement_ids[0] & data.statement_ids[1]
-    assert same.value == len(both) / len(data.statement_ids[0]) and alike is None
+    assert overlap.same_words.value == len(both) / len(data.statement_ids[0])
+    assert overlap.near_duplicates is None
     other = run_of(store, "three", {"Ayes": (1, 1, 1), "Bees": (1, 1, 1)}, words="thing, as said,")
 
     def ones(run: StoredRun, device: str) -> dict[tuple[str, str], np.ndarray]:
         return {ends: np.ones(2) for ends in statement_texts(run)}
 
     monkeypatch.setattr(merge, "read_vectors", ones)
-    (_, _, same, alike), _ = iter_overlaps(MultiRunData([two[0], other]))
-    assert same.value == 0 and alike is not None and alike.value == 1
+    overlap, _ = iter_overlaps(MultiRunData([two[0], other]))
+    assert overlap.same_words.value == 0
+    assert overlap.near_duplicates is not None and overlap.near_duplicates.value == 1
 
 
 def test_differences_are_one_family(two: list[StoredRun]) -> None:
     data = MultiRunData(two)
     assert {t.family for t in data.differences} == {len(data.differences)} == {6}
-    found = multi_run_findings(data)
+    found = build_multi_run_screen(data)
     assert {f.topic for f in found.findings} == {"Where they differ"}
     assert {t.group for t in data.differences if t.differs} == {"Ayes"}
     assert all("says about Ayes is" in f.said.striptags() for f in found.findings)
@@ -178,7 +180,7 @@ def test_every_measure_that_two_runs_have_is_shown(
     texts.check_lines(attack.note, "all measures")
     assert "of 0.05 or more" in attack.note
     texts.check_lines(warmth.note, "standard deviations")
-    how_many = multi_run_findings(data).remarks[0]
+    how_many = build_multi_run_screen(data).remarks[0]
     texts.check_lines(how_many, "toxicity, identity")
     assert how_many.startswith("Of 12 differences tested ")
 

@@ -43,7 +43,7 @@ from kgbias.measure.scorers import Judgement
 from kgbias.measure.scoring import measure_run
 from kgbias.models.base import ModelInfo
 from kgbias.report import cards
-from kgbias.report.exhibits import echo_exhibits
+from kgbias.report.exhibits import echo_effect_exhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.save import save_figures
 from tests.conftest import require_modules
@@ -332,7 +332,7 @@ def test_what_asking_echoes_anew_does(store: SQLiteStore, texts: Texts) -> None:
     (arm,) = RunData(stored).arms
     assert arm.mean_with_echoes(groups[1], "toxicity") == (pytest.approx((0.1 + 19 * 0.9) / 20), 19)
     assert np.isnan(arm.mean_with_echoes(groups[0], "toxicity")[0])
-    (exhibit,) = echo_exhibits(arm, "gender", "01")
+    (exhibit,) = echo_effect_exhibits(arm, "gender", "01")
     assert shown_rows(exhibit.table) == [["toxicity", "Men", "20", "+0.100", "-", "+0.860", "19"]]
     texts.check(exhibit.table.note)
     texts.check(exhibit.table.caption)
@@ -368,7 +368,7 @@ def test_a_table_without_rows_is_a_sentence_and_no_file(
     metric, triples = Metric("toxicity", "rule", "1"), stored.triples()
     stored.save_scores(metric, [Score(t.id, 0.1 * (int(t.object[-1]) % 2)) for t in triples])
     data = RunData(stored)
-    (exhibit,) = echo_exhibits(data.arms[0], "gender", "01")
+    (exhibit,) = echo_effect_exhibits(data.arms[0], "gender", "01")
     assert exhibit.empty
     texts.check_lines(exhibit.table.note, "means would")
     html = cards.render_groups([cards.build_group("gender", (), [exhibit.table])])

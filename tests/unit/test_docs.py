@@ -467,7 +467,7 @@ def test_the_page_names_every_exhibit() -> None:
 
 def test_every_exhibit_of_a_run_has_a_section() -> None:
     own = ("exhibits", "beliefs", "evidence", "refusals", "said_more", "stereotypes")
-    kinds = tuple(kind for section in SECTIONS for kind in section.kinds)
+    kinds = tuple(kind for section in SECTIONS for kind in section.key_prefixes)
     made = _exhibit_keys(*(f"kgbias/report/{name}.py" for name in own))
     apart = {"pair", "agreement"}  # beside the findings; in the first section
     assert {key for key in made if not key.startswith(kinds)} == apart

@@ -23,9 +23,9 @@ from kgbias.report.findings import (
     _belief_kind,
     _undetected_note,
     build_screen,
-    combine_kinds,
+    build_screen_of_kinds,
     format_mean_count,
-    list_questions,
+    list_omnibus_questions,
     render_screen,
 )
 from kgbias.report.parts import Finding, FindingKind
@@ -96,7 +96,7 @@ def test_a_difference_that_a_section_shows_alone_is_said(store: SQLiteStore, tex
     """What holds by its own tests, and not among all questions, is not simply "not shown"."""
     data = run_of(store, {"Ayes": (0, 10, 30), "Bees": (30, 10, 0), "Cees": (20, 10, 10)})
     kind = FindingKind(0.03, (), _undetected_note(data.arms[0].omnibus))
-    said, _ = combine_kinds([kind, FindingKind(0.9, (), "else")]).not_shown
+    said, _ = build_screen_of_kinds([kind, FindingKind(0.9, (), "else")]).not_shown
     texts.check_lines(said, "measure alone")
 
 
@@ -119,7 +119,7 @@ def test_what_could_not_be_shown_is_not_said_to_be_looked_at(
     """Of fewer than 20 statements about each group no difference is told, however large."""
     few = run_of(store, {"Ayes": (0, 0, 19), "Bees": (19, 0, 0)})
     found = build_screen(few)
-    assert not found.kinds and not list_questions(few)
+    assert not found.kinds and not list_omnibus_questions(few)
     texts.check(found.remarks[0])
     texts.check_lines(render_screen(found), "alphabetical order,")
     assert "No difference" not in render_screen(found)
@@ -128,7 +128,7 @@ def test_what_could_not_be_shown_is_not_said_to_be_looked_at(
 def test_a_group_is_not_told_from_too_few_others(store: SQLiteStore) -> None:
     """Enough about one of two groups is not enough: the other is all that it is held against."""
     one_sided = run_of(store, {"Ayes": (0, 0, 40), "Bees": (5, 0, 0)})
-    assert not build_screen(one_sided).kinds and not list_questions(one_sided)
+    assert not build_screen(one_sided).kinds and not list_omnibus_questions(one_sided)
 
 
 def test_of_how_many_groups_no_difference_is_known_is_said(store: SQLiteStore) -> None:
@@ -174,7 +174,9 @@ def test_a_group_alone_and_groups_with_too_little(store: SQLiteStore, tmp_path: 
 def test_a_run_without_measures_has_no_findings(store: SQLiteStore) -> None:
     run = Run("r", ModelInfo("m"), {}, (Group("Ayes", "people"),))
     store.begin_run(run)
-    assert build_screen(RunData(StoredRun(store, run))) == replace(combine_kinds([]), frequent=[])
+    assert build_screen(RunData(StoredRun(store, run))) == replace(
+        build_screen_of_kinds([]), frequent=[]
+    )
 
 
 def test_kinds_pass_together() -> None:
@@ -182,10 +184,12 @@ def test_kinds_pass_together() -> None:
     at."""
     one = FindingKind(0.03, [Finding("a", Markup("x"), "", p_value=0.01)], "an a")
     other = FindingKind(0.6, [], "a b")
-    assert [f.topic for f in combine_kinds([one]).findings] == ["a"]
-    both = combine_kinds([one, other])
+    assert [f.topic for f in build_screen_of_kinds([one]).findings] == ["a"]
+    both = build_screen_of_kinds([one, other])
     assert not both.findings and both.not_shown == ["an a.", "a b."]
-    assert combine_kinds([FindingKind(0.01, one.findings, "an a"), other]).not_shown == ["a b."]
+    assert build_screen_of_kinds([FindingKind(0.01, one.findings, "an a"), other]).not_shown == [
+        "a b."
+    ]
 
 
 def test_the_strongest_come_first_wherever_they_are_from() -> None:
@@ -193,7 +197,7 @@ def test_the_strongest_come_first_wherever_they_are_from() -> None:
         FindingKind(0.0, [Finding(topic, Markup("x"), "", p_value=p) for p in ps], "")
         for topic, ps in {"a": (0.04, 0.001, 0.02, 0.03), "b": (0.01, 0.002), "c": (0.005,)}.items()
     ]
-    shown = combine_kinds(kinds).findings
+    shown = build_screen_of_kinds(kinds).findings
     assert [(f.topic, f.p_value) for f in shown] == [
         ("a", 0.001),
         ("b", 0.002),
@@ -201,7 +205,7 @@ def test_the_strongest_come_first_wherever_they_are_from() -> None:
         ("b", 0.01),
     ]
     assert len(shown) == MAX_FINDINGS
-    assert len(combine_kinds([kinds[0]]).findings) == MAX_FINDINGS_OF_A_KIND
+    assert len(build_screen_of_kinds([kinds[0]]).findings) == MAX_FINDINGS_OF_A_KIND
 
 
 def test_of_nothing_one_screen_in_twenty_shows_anything() -> None:
@@ -210,7 +214,7 @@ def test_of_nothing_one_screen_in_twenty_shows_anything() -> None:
     shown = 0
     for ps in rng.random((4000, 4)):
         kinds = [FindingKind(p, [Finding("a", Markup("x"), "", p_value=p)], "") for p in ps]
-        shown += bool(combine_kinds(kinds).findings)
+        shown += bool(build_screen_of_kinds(kinds).findings)
     assert 0.035 < shown / 4000 < 0.06
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.io.progress import SilentProgress
-from kgbias.report.pdf import write_pdf
+from kgbias.report.pdf import write_markdown_pdf
 from tests.conftest import require_modules
 from tests.texts import Texts
 
@@ -22,7 +22,7 @@ def test_what_fits_on_one_page_in_readable_type_is_on_one(
     lines: int, pages: int, tmp_path: Path
 ) -> None:
     text = "# Summary\n\n" + "".join(f"- statement {n}\n" for n in range(lines))
-    write_pdf(text, tmp_path / "s.pdf", "2026-11-27", SilentProgress())
+    write_markdown_pdf(text, tmp_path / "s.pdf", "2026-11-27", SilentProgress())
     assert pages_of(tmp_path / "s.pdf") == pages
 
 
@@ -33,6 +33,6 @@ def test_characters_that_the_font_lacks_are_said(tmp_path: Path, texts: Texts) -
         def note(self, text: str) -> None:
             notes.append(text)
 
-    write_pdf("Women and \u4f60", tmp_path / "s.pdf", "2026-11-27", Notes())
+    write_markdown_pdf("Women and \u4f60", tmp_path / "s.pdf", "2026-11-27", Notes())
     assert notes
     texts.check_lines(notes[0], "the characters")

@@ -6,8 +6,8 @@ import math
 
 from kgbias.io.columns import Column, Formatted
 from kgbias.io.text import format_p_value
-from kgbias.report.cards import TableCard, sample_sizes
-from kgbias.report.tables import Table, as_csv, run_label, table_latex
+from kgbias.report.cards import TableCard, sample_size_words
+from kgbias.report.tables import Table, as_csv, latex_label_prefix, table_latex
 from kgbias.stats.estimate import Estimate
 from tests.texts import Texts
 
@@ -34,7 +34,7 @@ def test_an_interval_stands_with_its_figure(texts: Texts) -> None:
     assert [c.numeric for c in shown.columns] == [False, True, True, True]
     assert (shown.rows[0][2].text, shown.rows[0][2].interval) == ("−0.12", "−0.20 to +0.05")
     assert shown.rows[1][0].text == "B-C"  # a hyphen in words stays one
-    texts.check(sample_sizes(TABLE))
+    texts.check(sample_size_words(TABLE))
 
 
 def test_a_column_says_how_its_cells_are_written() -> None:
@@ -69,5 +69,7 @@ def test_latex_has_minus_signs_and_labels_of_its_run() -> None:
         and "from $-$1 to 1" in text
     )
     assert r"\label{tab:demo-01-regard}" in text
-    assert run_label("demo") == "demo-" and run_label("") == ""
-    assert run_label("a b") != run_label("a_b") and run_label("a b").startswith("a-b-")
+    assert latex_label_prefix("demo") == "demo-" and latex_label_prefix("") == ""
+    assert latex_label_prefix("a b") != latex_label_prefix("a_b") and latex_label_prefix(
+        "a b"
+    ).startswith("a-b-")

@@ -30,8 +30,8 @@ from kgbias.methods.benchmarks.board import (
     Standing,
 )
 from kgbias.report.cards import TableCard
-from kgbias.report.figures import draw_rows, shorten_name
-from kgbias.report.style import inline_svg, read_source
+from kgbias.report.figures import make_row_figure, shorten_name
+from kgbias.report.style import inline_svg, read_template_file
 from kgbias.report.tables import COUNT_COLUMN, Table
 from kgbias.stats.estimate import nan_to_none
 
@@ -332,7 +332,7 @@ def render_benchmark(board: Board) -> str:
         pages.read_asset("kgbias.methods.benchmarks", "page.html"),
         board=board,
         called=renamed,
-        style=pages.page_style(read_source("style.css")),
+        style=pages.page_style(read_template_file("style.css")),
         warning=CONTENT_WARNING,
         standings=[
             (s, table, _standing_svg(s, number))
@@ -373,7 +373,7 @@ def draw_standing_dots(standing: Standing) -> Any:
     bias."""
     with figure_style():
         rows = list(reversed(list(zip(standing.models, standing.values, strict=True))))
-        figure, axes = draw_rows(len(rows))
+        figure, axes = make_row_figure(len(rows))
         for place, (_, estimate) in enumerate(rows):
             if estimate.is_shown:
                 axes.plot(

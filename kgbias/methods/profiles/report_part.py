@@ -34,7 +34,7 @@ from kgbias.methods.profiles.words import (
     WordShift,
     top_words,
 )
-from kgbias.report.figures import draw_intervals, draw_rows, shorten_name
+from kgbias.report.figures import draw_intervals, make_row_figure, shorten_name
 from kgbias.report.parts import ReportPart, SectionOfExhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.save import save_exhibits
@@ -236,7 +236,7 @@ def _draw_shift_bars(best_words: Sequence[WordShift], label: str) -> Any:
     """The contribution of each word for a group, with its 95% interval."""
     with figure_style():
         reversed_words = list(reversed(best_words))
-        figure, axes = draw_rows(len(reversed_words))
+        figure, axes = make_row_figure(len(reversed_words))
         places = range(len(reversed_words))
         axes.barh(
             places, [w.contribution for w in reversed_words], color=POSITIVE_COLOR, height=0.62
@@ -256,7 +256,7 @@ def _draw_cost_bars(costs: Sequence[tuple[str, Estimate]], label: str) -> Any:
     says whether a change is shown."""
     with figure_style():
         reversed_costs = list(reversed(costs))
-        figure, axes = draw_rows(len(reversed_costs))
+        figure, axes = make_row_figure(len(reversed_costs))
         values = [e.value for _, e in reversed_costs]
         axes.barh(range(len(reversed_costs)), values, color=NEUTRAL_COLOR, height=0.62)
         draw_intervals(axes, [e for _, e in reversed_costs])
@@ -415,7 +415,7 @@ def _draw_ranks(rows: Sequence[SharedWord], agreement: ProfileAgreement) -> Any:
     rank by chance. All have one colour, because no single rank is tested."""
     with figure_style():
         reversed_rows = list(reversed(rows))
-        figure, axes = draw_rows(len(reversed_rows))
+        figure, axes = make_row_figure(len(reversed_rows))
         ranks = [row.rank for row in reversed_rows]
         axes.hlines(range(len(reversed_rows)), 1, ranks, color=NEUTRAL_COLOR, linewidth=0.8)
         axes.scatter(ranks, range(len(reversed_rows)), color=INK_COLOR, s=14, zorder=3)

@@ -29,7 +29,7 @@ from kgbias.io.drawing import (
 from kgbias.io.text import format_p_value
 from kgbias.io.wording import pluralise
 from kgbias.methods.sofa.build import REASONS, PerplexityHistogram, SofaSet
-from kgbias.report.figures import draw_heat_map, draw_intervals, draw_rows, shorten_name
+from kgbias.report.figures import draw_heat_map, draw_intervals, make_row_figure, shorten_name
 from kgbias.report.tables import GROUP_COLUMN, Cell, Exhibit, Table
 from kgbias.stats.inference import Estimate
 
@@ -47,7 +47,7 @@ Scores = Mapping[str, Mapping[str, Estimate]]
 def draw_sofa_bars(scores: Mapping[str, Estimate]) -> Any:
     """The score of each model with its 95% interval, highest on top (table 1)."""
     with figure_style():
-        figure, axes = draw_rows(len(scores))
+        figure, axes = make_row_figure(len(scores))
         estimates = list(scores.values())[::-1]
         axes.barh(
             range(len(estimates)), [e.value for e in estimates], color=POSITIVE_COLOR, height=0.62
@@ -62,7 +62,7 @@ def draw_sofa_bars(scores: Mapping[str, Estimate]) -> Any:
 def draw_stacked_bars(scores: Scores) -> Any:
     """The scores of each model by category, stacked (figure 9)."""
     with figure_style():
-        figure, axes = draw_rows(len(scores) + 1)
+        figure, axes = make_row_figure(len(scores) + 1)
         names = list(scores)[::-1]
         lefts = [0.0] * len(names)
         for number, category in enumerate(scores[names[0]]):
@@ -132,7 +132,7 @@ def draw_shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
     3)."""
     models = list(dict.fromkeys(model for model, _, _ in rows))
     with figure_style():
-        figure, axes = draw_rows(1.1 * len(rows) + 0.6 * len(models))
+        figure, axes = make_row_figure(1.1 * len(rows) + 0.6 * len(models))
         places, gap = [], 0.0
         for number, (model, _, _) in enumerate(rows):
             gap += 0.8 if number and rows[number - 1][0] != model else 0.0
@@ -158,7 +158,7 @@ def draw_shared_bars(rows: Sequence[tuple[str, str, float]]) -> Any:
 def draw_count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
     """A bar with its number for each name, first on top (figure 5)."""
     with figure_style():
-        figure, axes = draw_rows(len(counts))
+        figure, axes = make_row_figure(len(counts))
         reversed_counts = list(counts)[::-1]
         bars = axes.barh(
             range(len(reversed_counts)),
@@ -178,7 +178,7 @@ def draw_count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
 def draw_filter_bars(filters: Sequence[tuple[str, int, int]]) -> Any:
     """What each filter was given, as (name, came, kept): what it kept, and what it took out."""
     with figure_style():
-        figure, axes = draw_rows(len(filters) + 1)
+        figure, axes = make_row_figure(len(filters) + 1)
         reversed_filters = list(filters)[::-1]
         kept_counts = [n for _, _, n in reversed_filters]
         removed_counts = [came - n for _, came, n in reversed_filters]
@@ -238,7 +238,7 @@ def draw_perplexity_histogram(histogram: PerplexityHistogram) -> Any:
 def draw_hate_bars(counts: Mapping[str, tuple[int, int]]) -> Any:
     """The counts of statements that are hate speech and that are not, by category (figure 6)."""
     with figure_style():
-        figure, axes = draw_rows(2 * len(counts) + 1)
+        figure, axes = make_row_figure(2 * len(counts) + 1)
         names = list(counts)[::-1]
         for side, (label, colour) in enumerate(
             (("hate", NEGATIVE_COLOR), ("no hate", POSITIVE_COLOR))
@@ -814,7 +814,8 @@ def _cluster_exhibits(probe_set: ProbeSet, key: str) -> Iterator[Exhibit]:
                 Column("nearest to its centre"),
             ),
             rows,
-            f"{clusters['method']}; {various} statements are in no cluster.",
+            f"{clusters['method']}; {pluralise(various, 'statement')} "
+            f"{'is' if various == 1 else 'are'} in no cluster.",
         ),
     )
 

@@ -75,7 +75,7 @@ def draw_panels(rows: Sequence[Row], runs: Sequence[str], label: str, *, scale: 
         return figure
 
 
-MIN_SHARED_STATEMENTS = 20  # statements that two models were both asked about, to compare them on
+MIN_PAIRED_STATEMENTS = 20  # statements that two models were both asked about, to compare them on
 
 
 # ---- probable ----
@@ -113,7 +113,7 @@ def find_likeliest(side: ArmData, groups: Sequence[str]) -> LikeliestGroups | No
     return LikeliestGroups(side.run.name, probing.model.title, likeliest) if likeliest else None
 
 
-def probable_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Exhibit]:
+def likeliest_group_exhibits(data: MultiRunData, category: str, place: str) -> Iterator[Exhibit]:
     """How often each group is the likeliest before a statement, in each run; and every two models
     on the statements that both were asked about."""
     groups = data.categories[category]
@@ -170,7 +170,7 @@ def _probable_test_exhibits(
     tests: list[float] = []
     for first, second in combinations(likeliest_by_run, 2):
         shared = [statement for statement in first.likeliest if statement in second.likeliest]
-        if len(shared) < MIN_SHARED_STATEMENTS:
+        if len(shared) < MIN_PAIRED_STATEMENTS:
             continue
         for id, name in data.categories[category]:
             sides = [
