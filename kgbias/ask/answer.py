@@ -14,6 +14,7 @@ from kgbias.graph.selection import triple_columns_at
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
 from kgbias.io.templates import PromptTemplate
+from kgbias.io.wording import pluralise
 from kgbias.measures import pick_headlines
 from kgbias.stats.estimate import nan_to_none
 
@@ -215,7 +216,9 @@ def _count_statements(groups: Sequence[RetrievedGroup], retrieval: Retrieval) ->
         if retrieval.question.topic:
             lines.append(f"{matching} of {group.statements} statements about {group_name} match.")
         else:
-            lines.append(f"{group.statements} statements are about {group_name}.")
+            verb = "is" if group.statements == 1 else "are"
+            counted = pluralise(group.statements, "statement")
+            lines.append(f"{counted} {verb} about {group_name}.")
     return lines
 
 

@@ -25,6 +25,7 @@ from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.io.columns import Column
 from kgbias.io.text import shorten
+from kgbias.io.wording import pluralise
 from kgbias.measure.scorer_agreement import format_kappa_interval
 from kgbias.methods import rag
 from kgbias.methods.rag.judge_reliability import JudgeReliability
@@ -265,7 +266,9 @@ def _print_run_faithfulness(result: ParserFaithfulness) -> None:
     counts = (Column("answers", "d"), Column("statements", "d"))
     show.print_table(("outcome", *counts, "faithful by rule", *judge), rows)
     if result.without_answer:
-        show.say(f"{result.without_answer} statements have no raw answer, since they were imported")
+        lacking = pluralise(result.without_answer, "imported statement")
+        verb = "has" if result.without_answer == 1 else "have"
+        show.say(f"{lacking} {verb} no raw answer")
     if result.agreement.n:
         show.say(f"rule and judge agree on {_format_share(result.agreement)} of the statements")
     for case in result.unfaithful[:10]:

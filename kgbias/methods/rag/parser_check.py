@@ -12,6 +12,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Generation, Group, verbalise
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
+from kgbias.io.wording import pluralise
 from kgbias.methods.rag.judges import Judge
 from kgbias.methods.rag.metrics import retest_agreement
 from kgbias.methods.rag.rules import RuleVerdict, check_triple
@@ -102,7 +103,9 @@ class ParserFaithfulness(Result):
         return Rows(self.statements, columns)
 
     def heading(self) -> str:
-        return f"run {self.run}: {len(self.unfaithful)} statements do not say what was answered"
+        count = len(self.unfaithful)
+        verb = "does" if count == 1 else "do"
+        return f"run {self.run}: {pluralise(count, 'statement')} {verb} not say what was answered"
 
 
 def check_generations(
