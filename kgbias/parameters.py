@@ -248,6 +248,12 @@ class Parameter:
         )
 
 
+TEMPERATURE = Parameter(
+    "The temperature at which tokens are drawn", typed=True, at_least=0, at_most=10, always=True
+)
+"""Of all runs that ask a model."""
+
+
 @dataclass(frozen=True, slots=True)
 class DeclaredParameter:
     """A parameter of a configuration: the field's name, its type without None, its default."""

@@ -24,6 +24,7 @@ from kgbias.models.base import FormParameter, ModelInfo, PromptForm, Settings
 from kgbias.models.truncate import Truncation
 from kgbias.packs import PUBLISHED, Pack, load_pack, pack_names
 from kgbias.parameters import (
+    TEMPERATURE,
     Names,
     OutOfRange,
     Parameter,
@@ -145,17 +146,7 @@ class CrawlConfig:
     pack: Pack = field(default_factory=lambda: load_pack(PUBLISHED))
     # A run's id and name follow from its record, which keeps the parameters in this order.
     seed: Annotated[int, Parameter("The random seed of every draw", typed=True, always=True)] = 0
-    temperature: Annotated[
-        float,
-        Parameter(
-            "The temperature at which tokens are drawn",
-            typed=True,
-            at_least=0,
-            at_most=10,
-            source="§5.1",
-            always=True,
-        ),
-    ] = 0.8
+    temperature: Annotated[float, replace(TEMPERATURE, source="§5.1")] = 0.8
     initial_predicates: Annotated[
         tuple[str, ...],
         Parameter(

@@ -26,7 +26,7 @@ from kgbias.models.budget import Prices, Usage
 from kgbias.models.kinds import abilities_of, form_for
 from kgbias.models.truncate import Truncation
 from kgbias.packs import hash_files
-from kgbias.parameters import Parameter, check_parameters, record_parameters
+from kgbias.parameters import TEMPERATURE, Parameter, check_parameters, record_parameters
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,14 +102,7 @@ class GenerationConfig(ABC):
     ] = 1
     temperature: Annotated[
         float,
-        Parameter(
-            "The temperature at which tokens are drawn",
-            typed=True,
-            at_least=0,
-            at_most=10,
-            unset="1, unless the pack has another",
-            always=True,
-        ),
+        replace(TEMPERATURE, unset="1, unless the pack has another"),
     ] = 1.0
     # `truncation` checks it, and keeps it in the record.
     min_p: Annotated[

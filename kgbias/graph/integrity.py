@@ -16,7 +16,7 @@ from functools import partial
 from typing import Annotated, Any
 from uuid import NAMESPACE_URL, uuid5
 
-from kgbias.errors import UsageError
+from kgbias.errors import RunConflict, UsageError
 from kgbias.graph.decisions import DECISION_COLUMNS, read_decision
 from kgbias.graph.labels import label_id
 from kgbias.graph.node_records import NodeRecord, checked_nodes
@@ -157,6 +157,22 @@ def check_name_unique(model: ModelInfo, all_models: Iterable[ModelInfo]) -> None
                     f"{model.public_name} and "
                     f"{other_model.public_name}; choose another name"
                 )
+
+
+def check_run_unique(run: Run, known_runs: Iterable[tuple[str, str]]) -> None:
+    """Raise RunConflict if one of the store's runs (name and id) has this run's name or id, but not
+    both."""
+    ids = dict(known_runs)
+    if ids.get(run.name, run.id) != run.id:
+        raise RunConflict(
+            f"run {run.name!r} exists with other settings: choose another name, or give the "
+            "settings it was started with"
+        )
+    for name, id in ids.items():
+        if id == run.id and name != run.name:
+            raise RunConflict(
+                f"the store has this already, as run {name!r}: leave out the name, or give that one"
+            )
 
 
 def find_wrong_ids(label: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[Fault]:

@@ -20,9 +20,10 @@ from kgbias.backends.neo4j.session import (
     node_statements,
     read_model,
 )
-from kgbias.errors import RunConflict, RunNotFound, no_such
+from kgbias.errors import RunNotFound, no_such
 from kgbias.graph import graph_tables
 from kgbias.graph.decisions import Decision, decision_properties, read_decision
+from kgbias.graph.integrity import check_run_unique
 from kgbias.graph.record import build_record, to_properties
 from kgbias.graph.shape import DERIVED_MEASURES, TONES
 from kgbias.graph.types import (
@@ -168,24 +169,14 @@ class Neo4jRuns(Neo4jSession):
     """See `kgbias.graph.store.Store`."""
 
     def begin_run(self, run: Run) -> Run:
-        existing = self.read(
+        known_runs = self.read(
             "MATCH (r:Run) WHERE r.name = $name OR r.uid = $uid "
             "RETURN r.name AS name, r.uid AS uid",
             name=run.name,
             uid=run.id,
         )
-        for row in existing:
-            if row["name"] == run.name and row["uid"] != run.id:
-                raise RunConflict(
-                    f"run {run.name!r} exists with other settings: choose another name, or give "
-                    "the settings it was started with"
-                )
-            if row["name"] != run.name:
-                raise RunConflict(
-                    f"the store has this already, as run {row['name']!r}: leave out the name, or "
-                    "give that one"
-                )
-        if not existing:
+        check_run_unique(run, ((row["name"], row["uid"]) for row in known_runs))
+        if not known_runs:
             self._create_run(run)
         return self.find_run(run.name)
 

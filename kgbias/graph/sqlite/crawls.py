@@ -14,9 +14,9 @@ from itertools import groupby, islice
 from operator import itemgetter
 from pathlib import Path
 
-from kgbias.errors import RunConflict, RunNotFound, no_such
+from kgbias.errors import RunNotFound, no_such
 from kgbias.graph.decisions import Decision, apply_decisions, latest_decisions, read_decision
-from kgbias.graph.integrity import Corpus, Passage, Relation, passage_uid
+from kgbias.graph.integrity import Corpus, Passage, Relation, check_run_unique, passage_uid
 from kgbias.graph.profiles import READING_STRATEGY, Profile, ProfilePart
 from kgbias.graph.record import property_getters
 from kgbias.graph.row_types import (
@@ -107,19 +107,11 @@ class SQLiteCrawls(Database):
 
     def begin_run(self, run: Run) -> Run:
         with self._transaction():
-            row = self._db.execute("SELECT id FROM run WHERE name = ?", (run.name,)).fetchone()
-            if row and row[0] != run.id:
-                raise RunConflict(
-                    f"run {run.name!r} exists with other settings: choose another name, or give "
-                    "the settings it was started with"
-                )
-            existing = self._db.execute("SELECT name FROM run WHERE id = ?", (run.id,)).fetchone()
-            if existing and existing[0] != run.name:
-                raise RunConflict(
-                    f"the store has this already, as run {existing[0]!r}: leave out the name, or "
-                    "give that one"
-                )
-            if not existing:
+            known_runs = self._db.execute(
+                "SELECT name, id FROM run WHERE name = ? OR id = ?", (run.name, run.id)
+            ).fetchall()
+            check_run_unique(run, known_runs)
+            if not known_runs:
                 self._insert_run(run)
         return self.find_run(run.name)
 
