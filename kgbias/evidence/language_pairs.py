@@ -245,7 +245,7 @@ class LanguageComparison(BeliefComparison):
     sides: ClassVar[str] = "languages"
     difference_note: ClassVar[str] = (
         "Difference: how many bits more the statement is tied to the group in the first language "
-        "than in the second, with its interval over the names of either (Welch); p two-sided, "
+        "than in the second, with its interval over the names of either (Welch); q two-sided, "
         "corrected over all pairs (Benjamini and Hochberg). The lifts are over the groups and "
         "statements that both languages have."
     )

@@ -169,7 +169,7 @@ class BeliefComparison:
     difference_note: ClassVar[str] = (
         "Difference: how many bits more the first model ties the statement to the group than the "
         "second, beyond what each name makes likelier anyway among the statements that both were "
-        "asked about, with its interval over names; p by the test of lifts on the differences "
+        "asked about, with its interval over names; q by the test of lifts on the differences "
         "between the models, name by name, two-sided, corrected over all pairs of a group and a "
         "statement that both were asked about (Benjamini and Hochberg)."
     )

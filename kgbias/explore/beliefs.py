@@ -2,8 +2,8 @@
 else stands beside them, in stories and in tables of recorded stereotypes.
 
 The page and a server give what a model believes about a statement in the same form: {model, rows:
-[{group, lift, low, high, names, p, verdict, min_loo_lift, most_influential_name}]}, a row for each
-group, greatest lift first.
+[{group, lift, low, high, names, q_value, verdict, min_loo_lift, most_influential_name}]}, a row for
+each group, greatest lift first.
 """
 
 import json
@@ -216,7 +216,7 @@ def _belief_rows(
             "low": _round_finite(e.low),
             "high": _round_finite(e.high),
             "names": e.names,
-            "p": _round_finite(e.q_value),
+            "q_value": _round_finite(e.q_value),
             "verdict": e.verdict,
             "min_loo_lift": _round_finite(e.min_loo_lift),
             "most_influential_name": storable(e.most_influential_name),

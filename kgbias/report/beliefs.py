@@ -76,7 +76,7 @@ def _strongest_exhibits(
     note = (
         "How many bits likelier a statement is after the group's names than after those of the "
         "other groups, beyond what each name makes likelier anyway, with 95% intervals over names; "
-        "1 is twice as probable. p: against a lift of at most half a bit, corrected over the "
+        "1 is twice as probable. q: p against a lift of at most half a bit, corrected over the "
         "group's statements (Benjamini and Hochberg). Least: the smallest lift with any one name "
         f"left out. {leaning_count} more are only shown to be above 0 (leaning), "
         f"{single_root_count} rest on one "
@@ -124,7 +124,7 @@ def _strongest_exhibits(
                 STATEMENT_COLUMN,
                 LIFT_COLUMN,
                 Column("names", ".0f"),
-                Column("p", format_p_value),
+                Column("q", format_p_value),
                 Column("least", "+.2f"),
                 SAID_COLUMN,
                 Column("regard"),
@@ -244,16 +244,16 @@ def _correlation_exhibits(
                 GROUP_COLUMN,
                 COUNT_COLUMN,
                 Column("rho", "+.2f", interval=True),
-                Column("p", format_p_value),
+                Column("q", format_p_value),
                 Column("floor", ".2f"),
             ),
             rows,
             "Spearman's correlation of a name's lifts with the statements' scores, averaged over "
             "the group's names; above 0: statements with higher scores are likelier for the group. "
-            "Intervals are over names and statements; p is corrected over groups and scores "
+            "Intervals are over names and statements; q is p corrected over groups and scores "
             "(Benjamini and Hochberg). Floor: 95% of the figures of as many made-up names "
             "are smaller in size. Statements that name a group are left out. A correlation is "
-            "shown where p is at most 0.05 and its interval leaves out 0.",
+            "shown where q is at most 0.05 and its interval leaves out 0.",
         ),
     )
 
@@ -440,7 +440,7 @@ def _comparison_exhibit(comparison: BeliefComparison, category: str, place: str)
         columns.append(Column("shown for"))
     if differences:
         columns.append(Column("difference", "+.2f", interval=True))
-        columns.append(Column("p", format_p_value))
+        columns.append(Column("q", format_p_value))
     more_count = len(comparison.strongest_pairs) - sum(tabled.values())
     place = f"{place}-believed-beside"
     title = (

@@ -274,7 +274,7 @@ class StudyComparison(StudyPart):
 
         Frame columns: category, group, other_group, statement, other_statement, cosine, lift,
         other_lift, shown_in (the languages in which it is believed), difference (of the lifts) and
-        p_value (of the difference, corrected over all pairs); lifts and differences with their
+        q_value (of the difference, corrected over all pairs); lifts and differences with their
         ends and n.
         """
         from kgbias.study.languages import compare_stored_languages

@@ -30,7 +30,7 @@ _COLUMNS = (
     Column("other_lift", "+.2f", interval=True),
     Column("shown_in"),
     Column("difference", "+.2f", interval=True),
-    Column("p_value", format_p_value),
+    Column("q_value", format_p_value),
 )
 
 
@@ -97,7 +97,7 @@ class LanguageBeliefs(Result):
                 "other_lift": lift_estimate(second.edges[key]),
                 "shown_in": ", ".join(shown),
                 "difference": difference.difference,
-                "p_value": difference.q_value,
+                "q_value": difference.q_value,
             }
 
     def heading(self) -> str:

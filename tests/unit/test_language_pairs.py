@@ -123,7 +123,7 @@ def test_what_was_planted_in_two_languages_is_found(study: Study, texts: Texts) 
         ]
         assert row["shown_in"] == ", ".join(shown), row
         # Of the turned things two groups each differ, and nothing else.
-        assert (row["p_value"] < 0.05) == (len(shown) == 1), row
+        assert (row["q_value"] < 0.05) == (len(shown) == 1), row
     (comparison,) = both.comparisons
     assert (
         comparison.dealt_correlation.p_value < 0.1 and abs(comparison.dealt_correlation.mean) < 0.4
@@ -135,7 +135,7 @@ def test_what_was_planted_in_two_languages_is_found(study: Study, texts: Texts) 
     for row in rows:
         other = by_place[row["group"], row["statement"]]
         assert other["difference"] == pytest.approx(-row["difference"])
-        assert other["p_value"] == pytest.approx(row["p_value"])
+        assert other["q_value"] == pytest.approx(row["q_value"])
     axes = both.draw()
     assert axes.get_xlabel() == "lift in de (bits)"
 
