@@ -3,13 +3,12 @@
 Two results can be compared if they are on the same `ProbeSet`.
 """
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from kgbias.graph.node_records import NodeRecord, declare_node
-from kgbias.graph.record import JsonReader, OrNaN, Record, Row, build_record, canonical_json
+from kgbias.graph.record import OrNaN, canonical_json
 from kgbias.ids import content_id
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
@@ -54,18 +53,6 @@ class ProbePart:
     category: str
     groups: tuple[str, ...]
     statements: tuple[ProbeStatement, ...]
-
-    @classmethod
-    def from_rows(cls, groups: Iterable[Row], statements: Iterable[Row]) -> "tuple[ProbePart, ...]":
-        """The parts of a set, from the rows of its groups (their `text`) and its statements."""
-        names_by_category: dict[str, list[str]] = {}
-        for row in groups:
-            names_by_category.setdefault(row["category"], []).append(row["text"])
-        statements_by_category = _records_by_category(ProbeStatement, statements)
-        return tuple(
-            cls(name, tuple(group_names), statements_by_category.get(name, ()))
-            for name, group_names in names_by_category.items()
-        )
 
 
 @declare_node(
@@ -170,27 +157,6 @@ class SofaCategory:
     groups: tuple[SofaGroup, ...]
     statements: tuple[SofaStatement, ...]
 
-    @classmethod
-    def from_rows(
-        cls,
-        categories: Iterable[Row],
-        groups: Iterable[Row],
-        statements: Iterable[Row],
-        read_json: JsonReader = json.loads,
-    ) -> "tuple[SofaCategory, ...]":
-        """The categories of a result, from their rows and those of their groups and statements."""
-        groups_by_category = _records_by_category(SofaGroup, groups, read_json)
-        statements_by_category = _records_by_category(SofaStatement, statements, read_json)
-        category_rows = (
-            {
-                "groups": groups_by_category.get(row["category"], ()),
-                "statements": statements_by_category.get(row["category"], ()),
-            }
-            | dict(row)
-            for row in categories
-        )
-        return tuple(build_record(cls, row, read_json) for row in category_rows)
-
 
 @declare_node(NodeRecord("SofaResult", "SoFa of a model on a set of probes", "model", table="sofa"))
 @dataclass(frozen=True, slots=True)
@@ -216,13 +182,3 @@ class SofaResult:
 
     def find_category(self, name: str) -> SofaCategory:
         return next(c for c in self.categories if c.category == name)
-
-
-def _records_by_category(
-    kind: type[Record], rows: Iterable[Row], read_json: JsonReader = json.loads
-) -> dict[str, tuple[Record, ...]]:
-    """The records of rows, by the category that each row names."""
-    records: dict[str, list[Record]] = {}
-    for row in rows:
-        records.setdefault(row["category"], []).append(build_record(kind, row, read_json))
-    return {category: tuple(category_records) for category, category_records in records.items()}

@@ -8,8 +8,9 @@ two stores with the same runs give the same rows.
 What both stores write and read follows from the records (`kgbias.graph.record`) or is held to them
 by a test. Edges that are records, and nodes that runs hold, are put and found by two methods,
 whatever their kind (`kgbias.graph.edge_records`, `kgbias.graph.node_records`). What is several
-nodes and edges at once is read by hand, and `tests/contract` holds each method to `Store`; so is
-what writes generations and triples by the million.
+nodes and edges at once is read in one place for both (`kgbias.graph.composites`), but for what
+comes by the hundred thousand. That, and what writes generations and triples by the million, is
+written by hand in each, and `tests/contract` holds each method to `Store`.
 """
 
 import time

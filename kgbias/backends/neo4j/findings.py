@@ -9,8 +9,6 @@ from itertools import chain, groupby
 
 from kgbias.backends.neo4j.session import (
     BATCH_ROWS,
-    MATCH_SPEC,
-    MODEL_COLUMNS,
     Neo4jSession,
     Statement,
     edge_statements,
@@ -20,17 +18,11 @@ from kgbias.backends.neo4j.session import (
 )
 from kgbias.errors import UsageError, no_such
 from kgbias.graph import graph_tables
-from kgbias.graph.graph_tables import KIND_BY_LABEL, LABEL_BY_KIND, property_values
+from kgbias.graph.composites import CompositeStore
+from kgbias.graph.graph_tables import LABEL_BY_KIND, property_values
 from kgbias.graph.labels import Label, read_label
 from kgbias.graph.record import build_record, properties, read_settings, to_properties
-from kgbias.graph.stereotypes import (
-    NEW,
-    Stereotype,
-    StereotypeCount,
-    StereotypeMatch,
-    StereotypeMatches,
-    StereotypeTable,
-)
+from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.graph.types import (
     AssociationNode,
     BenchmarkItem,
@@ -45,7 +37,6 @@ from kgbias.graph.types import (
     TopicAssignment,
     TopicModel,
     WordAttribution,
-    WordSetEdge,
     canonical_json,
     storable,
 )
@@ -125,15 +116,6 @@ _TIE_TESTS = """
 UNWIND $rows AS uid
 MATCH (r:Run {uid: $run}), (t:AssociationTest {uid: uid})
 MERGE (r)-[:TESTED]->(t)"""
-_READ_TESTS = f"""
-MATCH (t:AssociationTest)-[:OF]->(m:Model)
-WHERE $run IS NULL OR EXISTS {{ (:Run {{uid: $run}})-[:TESTED]->(t) }}
-{MATCH_SPEC}
-OPTIONAL MATCH (t)-[e:TARGET|ATTRIBUTE]->(n)
-WITH t, m, x, collect(CASE WHEN e IS NULL THEN null ELSE
-    {{side: e.side, labels: labels(n), uid: n.uid}} END) AS ends
-RETURN properties(t) AS t, {MODEL_COLUMNS}, ends
-ORDER BY t.name, t.method, spec, t.uid"""
 
 _FORGET_FLAGS = """
 MATCH (:SocialGroup)-[e:FLAGGED {apx_uid: $apx}]->(:Descriptor)
@@ -143,10 +125,6 @@ MATCH (g:SocialGroup)-[e:FLAGGED]->(d:Descriptor)
 RETURN properties(e) AS e, g.name AS group, d.text AS descriptor, d.axis AS axis
 ORDER BY e.model, e.apx_uid, group, e.z, descriptor"""
 
-_READ_ITEMS = """
-UNWIND $ids AS id
-MATCH (i:BenchmarkItem {uid: id})-[e:READ_BY {asked: $asked}]->(:Model)
-RETURN id, properties(i) AS i, properties(e) AS e"""
 _READ_SETTINGS = """
 MATCH (:BenchmarkItem)-[e:READ_BY]->(:Model {uid: $model})
 RETURN DISTINCT e.settings AS settings ORDER BY settings"""
@@ -203,22 +181,6 @@ _FORGET_STEREOTYPES = (
     "MATCH (n:Stereotype) WHERE NOT EXISTS { (n)<-[:SOUGHT]-() } DETACH DELETE n",
     "MATCH (n:StereotypeTable) WHERE NOT EXISTS { (n)<-[:HELD_AGAINST]-() } DETACH DELETE n",
 )
-_READ_MATCHES = """
-MATCH (:Run {uid: $run})-[e:HELD_AGAINST]->(t:StereotypeTable)
-RETURN t.uid AS uid, properties(t) AS t, e.record AS record ORDER BY t.name, t.uid"""
-_READ_COUNTS = """
-MATCH (:Run {uid: $run})-[e:SOUGHT]->(s:Stereotype)<-[:LISTS]-(:StereotypeTable {uid: $table})
-RETURN properties(s) AS s, properties(e) AS e ORDER BY s.uid"""
-_READ_TABLE_MATCHES = """
-MATCH (run:Run {uid: $run})
-MATCH (t:Triple)-[e:RECORDED {run: run.name}]->(s:Stereotype)
-WHERE EXISTS { (s)<-[:LISTS]-(:StereotypeTable {uid: $table}) }
-RETURN t.uid AS triple_id, s.uid AS stereotype_id, properties(e) AS e
-UNION ALL
-MATCH (run:Run {uid: $run})
-MATCH (t:Triple)-[e:NEW_TO {run: run.name}]->(:StereotypeTable {uid: $table})
-RETURN t.uid AS triple_id, null AS stereotype_id, {mark: $new} AS e"""
-
 _FORGET_PLACES = f"""
 MATCH (run:Run {{uid: $run}})-[p:PLACED]->(n)
 DELETE p
@@ -240,7 +202,7 @@ ORDER BY kind, node_id"""
 _VECTOR_BATCH = 1_000  # vectors written in one transaction: 8 MB
 
 
-class Neo4jFindings(Neo4jSession):
+class Neo4jFindings(Neo4jSession, CompositeStore):
     """See `kgbias.graph.store.Store`."""
 
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
@@ -377,18 +339,6 @@ class Neo4jFindings(Neo4jSession):
             *([(_TIE_TESTS, ids | {"run": run_id})] if run_id is not None else ()),
         )
 
-    def associations(self, run_id: str | None = None) -> list[AssociationNode]:
-        nodes = []
-        for row in self.read(_READ_TESTS, run=run_id):
-            edges = [
-                WordSetEdge(end["side"], KIND_BY_LABEL[end["labels"][0]], end["uid"])
-                for end in row["ends"]
-            ]
-            edges.sort(key=lambda e: (e.side, e.kind, e.node_id))
-            other_fields = {"id": row["t"]["uid"], "edges": tuple(edges)}
-            nodes.append(build_record(AssociationNode, flatten_row(row) | other_fields))
-        return nodes
-
     def save_flags(self, flag_table: FlagTable) -> None:
         self.write((_FORGET_FLAGS, {"apx": flag_table.id}))
         self.write_each(
@@ -425,18 +375,6 @@ class Neo4jFindings(Neo4jSession):
         self.write_each(node_statements(items))
         self.write_each(edge_statements(("READ_BY", "BenchmarkItem", "Model", edges)))
 
-    def item_scores(
-        self, model: ModelInfo, settings: Settings, ids: Sequence[str]
-    ) -> dict[str, ItemScore]:
-        rows = self.read(_READ_ITEMS, ids=list(ids), asked=model.configured_id(settings))
-        return {
-            row["id"]: build_record(
-                ItemScore,
-                {**row["e"], "item": build_record(BenchmarkItem, {**row["i"], "id": row["id"]})},
-            )
-            for row in rows
-        }
-
     def item_settings(self, model: ModelInfo) -> list[Settings]:
         return [read_settings(row["settings"]) for row in self.read(_READ_SETTINGS, model=model.id)]
 
@@ -470,26 +408,6 @@ class Neo4jFindings(Neo4jSession):
         for table in graph_tables.stereotype_edges(run_id, name, [matches]):
             statements += edge_statements(table, create=table[0] != "LISTS")
         self.write(*statements, *((query, {}) for query in _FORGET_STEREOTYPES))
-
-    def stereotype_matches(self, run_id: str) -> list[StereotypeMatches]:
-        matches = []
-        for row in self.read(_READ_MATCHES, run=run_id):
-            table = build_record(StereotypeTable, row["t"])
-            counts = tuple(
-                build_record(
-                    StereotypeCount,
-                    count_row["e"]
-                    | {"entry": build_record(Stereotype, count_row["s"] | {"source": table.name})},
-                )
-                for count_row in self.read(_READ_COUNTS, run=run_id, table=row["uid"])
-            )
-            triple_matches = self.records(
-                StereotypeMatch, _READ_TABLE_MATCHES, run=run_id, table=row["uid"], new=NEW
-            )
-            triple_matches.sort(key=lambda m: m.triple_id)
-            other_fields = {"table": table, "heard": counts, "marks": tuple(triple_matches)}
-            matches.append(build_record(StereotypeMatches, {**row, **other_fields}))
-        return matches
 
     def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
         if not vectors.statements:

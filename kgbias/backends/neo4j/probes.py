@@ -5,16 +5,12 @@ from itertools import chain
 
 from kgbias.backends.neo4j.edges import Neo4jEdges
 from kgbias.backends.neo4j.session import (
-    MATCH_SPEC,
-    MODEL_COLUMNS,
-    Row,
     edge_statements,
-    flatten_row,
     node_statements,
 )
 from kgbias.graph import graph_tables
-from kgbias.graph.record import build_record, to_properties
-from kgbias.graph.sofa import ProbePart, ProbeSet, SofaCategory, SofaResult
+from kgbias.graph.record import to_properties
+from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.types import (
     GroupName,
     StatementEdge,
@@ -52,36 +48,11 @@ WITH DISTINCT s
 MATCH (p:Predicate {uid: s.predicate_uid}), (o:Object {uid: s.object_uid})
 RETURN p.text AS predicate, o.text AS object"""
 
-_READ_SETS = "MATCH (p:ProbeSet) RETURN properties(p) AS p ORDER BY p.name, p.uid"
-_READ_SET_GROUPS = """
-MATCH (:ProbeSet {uid: $set})-[a:ASKS]->(g:SocialGroup)
-RETURN a.category AS category, a.text AS text ORDER BY category, g.uid, text"""
-_READ_SET_STATEMENTS = """
-MATCH (:ProbeSet {uid: $set})-[a:ASKS]->(s:Statement)
-RETURN s.uid AS id, properties(a) AS a ORDER BY a.category, id"""
-
 _FORGET_SOFA = """
 MATCH (:SofaResult {uid: $uid})-[old:SCORES|PUTS_FIRST|DISPARITY]->()
 DELETE old"""
 _TIE_SOFA = """
 MATCH (run:Run {uid: $run}), (r:SofaResult {uid: $uid}) MERGE (run)-[:TESTED]->(r)"""
-_READ_SOFA = f"""
-MATCH (p:ProbeSet)<-[:ON]-(r:SofaResult)-[:OF]->(m:Model)
-WHERE $run IS NULL OR EXISTS {{ (:Run {{uid: $run}})-[:TESTED]->(r) }}
-{MATCH_SPEC}
-RETURN properties(r) AS r, p.uid AS probe_set, {MODEL_COLUMNS}
-ORDER BY spec, r.uid"""
-_READ_SCORES = """
-MATCH (:SofaResult {uid: $uid})-[e:SCORES]->(c:Category)
-RETURN c.name AS category, properties(e) AS e ORDER BY category"""
-_READ_FIRST = """
-MATCH (p:ProbeSet)<-[:ON]-(:SofaResult {uid: $uid})-[e:PUTS_FIRST]->(g:SocialGroup)
-MATCH (p)-[a:ASKS {category: e.category}]->(g)
-RETURN a.text AS group, properties(e) AS e ORDER BY e.category, g.uid"""
-_READ_DISPARITY = """
-MATCH (p:ProbeSet)<-[:ON]-(:SofaResult {uid: $uid})-[e:DISPARITY]->(s:Statement)
-MATCH (p)-[a:ASKS {category: e.category}]->(s)
-RETURN s.uid AS id, a.text AS text, properties(e) AS e ORDER BY e.category, id"""
 
 
 class Neo4jProbes(Neo4jEdges):
@@ -125,18 +96,6 @@ class Neo4jProbes(Neo4jEdges):
         for table in graph_tables.probe_set_edges([probe_set]):
             self.write_each(edge_statements(table))
 
-    def probe_sets(self) -> list[ProbeSet]:
-        return [
-            build_record(ProbeSet, row["p"] | {"parts": self._read_parts(row["p"]["uid"])})
-            for row in self.read(_READ_SETS)
-        ]
-
-    def _read_parts(self, set_id: str) -> tuple[ProbePart, ...]:
-        return ProbePart.from_rows(
-            self.read(_READ_SET_GROUPS, set=set_id),
-            map(flatten_row, self.read(_READ_SET_STATEMENTS, set=set_id)),
-        )
-
     def save_sofa_results(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
         for result in results:
             categories = [{"name": c.category} for c in result.categories]
@@ -151,17 +110,3 @@ class Neo4jProbes(Neo4jEdges):
             )
             if run_id is not None:
                 self.write((_TIE_SOFA, {"run": run_id, "uid": result.id}))
-
-    def sofa_results(self, run_id: str | None = None) -> list[SofaResult]:
-        return [
-            build_record(SofaResult, flatten_row(row) | {"categories": self._sofa_categories(row)})
-            for row in self.read(_READ_SOFA, run=run_id)
-        ]
-
-    def _sofa_categories(self, result: Row) -> tuple[SofaCategory, ...]:
-        uid = result["r"]["uid"]
-        return SofaCategory.from_rows(
-            map(flatten_row, self.read(_READ_SCORES, uid=uid)),
-            map(flatten_row, self.read(_READ_FIRST, uid=uid)),
-            map(flatten_row, self.read(_READ_DISPARITY, uid=uid)),
-        )

@@ -235,6 +235,24 @@ class Neo4jSession:
         """The rows of a query as records (`flatten_row`)."""
         return [build_record(kind, flatten_row(row)) for row in self.read(query, **parameters)]
 
+    def _node_rows(self, label: str, ids: Collection[str] | None = None) -> list[dict[str, Any]]:
+        where = "" if ids is None else f" WHERE n.{shape.get_node(label).key} IN $ids"
+        rows = self.read(f"MATCH (n:{label}){where} RETURN properties(n) AS n", ids=list(ids or ()))
+        return [row["n"] for row in rows]
+
+    def _edge_rows(
+        self, type: str, ends: tuple[str, str], wanted: Mapping[str, Collection[str]]
+    ) -> list[dict[str, Any]]:
+        start, end = ends
+        keys = {"a": f"a.{shape.get_node(start).key}", "b": f"b.{shape.get_node(end).key}"}
+        conditions = [f"{keys.get(name, f'e.{name}')} IN ${name}" for name in wanted]
+        rows = self.read(
+            f"MATCH (a:{start})-[e:{type}]->(b:{end}) WHERE {' AND '.join(conditions) or 'true'} "
+            f"RETURN {keys['a']} AS a, {keys['b']} AS b, properties(e) AS e",
+            **{name: list(values) for name, values in wanted.items()},
+        )
+        return [flatten_row(row) for row in rows]
+
     def write_each(self, statements: Iterable[Statement]) -> None:
         """Run statements, each in its own transaction."""
         for statement in statements:
@@ -262,10 +280,15 @@ class Neo4jSession:
         return next((str(row["name"]) for row in rows), "")
 
     def models(self) -> list[ModelInfo]:
+        return list(self._models_by_id().values())
+
+    def _models_by_id(self) -> dict[str, ModelInfo]:
+        # By their nodes: what was imported does not say the spec that an id is computed from.
         rows = self.read(
-            f"MATCH (m:Model) {MATCH_SPEC} RETURN {MODEL_COLUMNS} ORDER BY spec, revision"
+            f"MATCH (m:Model) {MATCH_SPEC} RETURN m.uid AS uid, {MODEL_COLUMNS} "
+            "ORDER BY spec, revision"
         )
-        return [read_model(row) for row in rows]
+        return {row["uid"]: read_model(row) for row in rows}
 
     def keep_models(self, models: Iterable[ModelInfo]) -> None:
         """Write models; one that is known keeps the name that it has."""

@@ -6,7 +6,7 @@ A store that is removed while it is written to is missed at the next write
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import cache
 from operator import attrgetter
@@ -35,6 +35,7 @@ from kgbias.graph.sqlite.schema import (
     migrate,
     schema_version,
 )
+from kgbias.graph.sqlite.selects import EDGE_SELECTS, NODE_SELECTS
 from kgbias.graph.types import ChangeToken, NameProbe, StatementEdge, topic_model_id
 from kgbias.models.base import ModelInfo
 
@@ -268,6 +269,9 @@ class Database:
         )
         return [ModelInfo(*row) for row in rows]
 
+    def _models_by_id(self) -> dict[str, ModelInfo]:
+        return {model.id: model for model in self.models()}
+
     def set_display_name(self, model: ModelInfo) -> None:
         with self._transaction():
             self._add_model(model)
@@ -394,6 +398,24 @@ class Database:
 
     def _record(self, kind: type[Record], row: Mapping[str, Any]) -> Record:
         return build_record(kind, row, self._json)
+
+    def _node_rows(self, label: str, ids: Collection[str] | None = None) -> list[dict[str, Any]]:
+        return self._graph_rows(NODE_SELECTS[label], {} if ids is None else {"uid": ids})
+
+    def _edge_rows(
+        self, type: str, ends: tuple[str, str], wanted: Mapping[str, Collection[str]]
+    ) -> list[dict[str, Any]]:
+        return self._graph_rows(EDGE_SELECTS[type, *ends], wanted)
+
+    def _graph_rows(
+        self, select: str, wanted: Mapping[str, Collection[str]]
+    ) -> list[dict[str, Any]]:
+        """The rows of a SELECT in which each of these columns has one of its values."""
+        # A list of any length as one parameter.
+        values = {name: canonical_json(list(wanted[name])) for name in wanted}
+        conditions = [f"{name} IN (SELECT value FROM json_each(:{name}))" for name in wanted]
+        where = " AND ".join(conditions) or "TRUE"
+        return list(self._rows(f"SELECT * FROM ({select}) WHERE {where}", values))
 
     def select(self, query: str) -> SelectedRows:
         """The column names of a query, and its rows."""

@@ -7,20 +7,14 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from kgbias.errors import UsageError, no_such
+from kgbias.graph.composites import CompositeStore
 from kgbias.graph.labels import Label, read_label
 from kgbias.graph.record import read_settings, to_properties
 from kgbias.graph.sqlite.database import Database
 from kgbias.graph.sqlite.schema import list_references
-from kgbias.graph.stereotypes import (
-    Stereotype,
-    StereotypeCount,
-    StereotypeMatch,
-    StereotypeMatches,
-    StereotypeTable,
-)
+from kgbias.graph.stereotypes import StereotypeMatches
 from kgbias.graph.types import (
     AssociationNode,
-    BenchmarkItem,
     Flag,
     FlagTable,
     ItemScore,
@@ -31,7 +25,6 @@ from kgbias.graph.types import (
     TopicAssignment,
     TopicModel,
     WordAttribution,
-    WordSetEdge,
     canonical_json,
     node_id,
     storable,
@@ -46,10 +39,6 @@ SELECT flagged.*, apx_id AS apx_uid, name AS "group", text AS descriptor, axis
 FROM flagged JOIN "group" ON "group".id = group_id
 JOIN descriptor ON descriptor.id = descriptor_id
 ORDER BY model, apx_id, name, z, text"""
-
-_ITEMS = """
-SELECT * FROM item_score JOIN benchmark_item ON id = item_id
-WHERE asked = :asked AND item_id IN (SELECT value FROM json_each(:ids))"""
 
 _VECTORS = """
 SELECT predicate_id, object_id, data FROM vector WHERE encoder = :encoder
@@ -88,14 +77,6 @@ _FORGET_STEREOTYPES = (
     "DELETE FROM stereotype WHERE id NOT IN (SELECT stereotype_id FROM heard)",
     "DELETE FROM stereotype_table WHERE id NOT IN (SELECT stereotype_table_id FROM held_against)",
 )
-_READ_MATCHES = """
-SELECT stereotype_table.*, record FROM held_against
-JOIN stereotype_table ON id = stereotype_table_id WHERE run_id = ? ORDER BY name, id"""
-_READ_COUNTS = """
-SELECT stereotype.*, heard.* FROM heard JOIN stereotype ON id = stereotype_id
-WHERE run_id = ? AND stereotype_table_id = ? ORDER BY id"""
-_READ_TABLE_MATCHES = """
-SELECT recorded.* FROM recorded WHERE run_id = ? AND stereotype_table_id = ? ORDER BY triple_id"""
 _LINKS = """
 SELECT p.text, o.text, head_p.text, head_o.text, similarity, method FROM near_duplicate
 JOIN statement AS said ON said.id = statement_id JOIN statement AS head ON head.id = head_id
@@ -105,7 +86,7 @@ JOIN object AS head_o ON head_o.id = head.object_id
 WHERE run_id = ? ORDER BY head_p.text, head_o.text, head_id, p.text, o.text, statement_id"""
 
 
-class SQLiteFindings(Database):
+class SQLiteFindings(Database, CompositeStore):
     """See `kgbias.graph.store.Store`."""
 
     def add_labels(self, labels: Sequence[Label]) -> None:
@@ -204,24 +185,6 @@ class SQLiteFindings(Database):
                         "INSERT OR IGNORE INTO run_association VALUES (?, ?)", (run_id, node.id)
                     )
 
-    def associations(self, run_id: str | None = None) -> list[AssociationNode]:
-        of_run = "WHERE t.id IN (SELECT test_id FROM run_association WHERE run_id = ?) "
-        rows = self._rows(
-            "SELECT t.*, model.name AS spec, revision, display_name "
-            "FROM association_test t JOIN model ON model.id = model_id "
-            + (of_run if run_id is not None else "")
-            + "ORDER BY t.name, method, model.name, t.id",
-            () if run_id is None else (run_id,),
-        )
-        return [
-            self._record(AssociationNode, r | {"edges": self._association_edges(r["id"])})
-            for r in rows
-        ]
-
-    def _association_edges(self, test_id: str) -> tuple[WordSetEdge, ...]:
-        query = "SELECT * FROM association_edge WHERE test_id = ? ORDER BY side, kind, node_id"
-        return tuple(self._records(WordSetEdge, query, (test_id,)))
-
     def save_flags(self, flag_table: FlagTable) -> None:
         groups = {node_id("group", f.group): storable(f.group) for f in flag_table.flags}
         descriptors = {node_id("descriptor", f.descriptor): f for f in flag_table.flags}
@@ -263,16 +226,6 @@ class SQLiteFindings(Database):
                 model_id=model.id,
                 settings=canonical_json(settings),
             )
-
-    def item_scores(
-        self, model: ModelInfo, settings: Settings, ids: Sequence[str]
-    ) -> dict[str, ItemScore]:
-        # A list of any length as one parameter, for `json_each`.
-        parameters = {"asked": model.configured_id(settings), "ids": canonical_json(list(ids))}
-        return {
-            row["id"]: self._record(ItemScore, row | {"item": self._record(BenchmarkItem, row)})
-            for row in self._rows(_ITEMS, parameters)
-        }
 
     def item_settings(self, model: ModelInfo) -> list[Settings]:
         rows = self._db.execute(
@@ -327,27 +280,6 @@ class SQLiteFindings(Database):
             self._write_records("recorded", matches.marks, "INSERT", **keys)
             for query in _FORGET_STEREOTYPES:
                 self._db.execute(query)
-
-    def stereotype_matches(self, run_id: str) -> list[StereotypeMatches]:
-        matches = []
-        for row in self._rows(_READ_MATCHES, (run_id,)):
-            table, ends = self._record(StereotypeTable, row), (run_id, row["id"])
-            counts = tuple(
-                self._record(
-                    StereotypeCount,
-                    count_row
-                    | {"entry": self._record(Stereotype, count_row | {"source": table.name})},
-                )
-                for count_row in self._rows(_READ_COUNTS, ends)
-            )
-            triple_matches = tuple(self._records(StereotypeMatch, _READ_TABLE_MATCHES, ends))
-            matches.append(
-                self._record(
-                    StereotypeMatches,
-                    row | {"table": table, "heard": counts, "marks": triple_matches},
-                )
-            )
-        return matches
 
     def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
         rows = zip(vectors.statements, pack_vectors(vectors.rows), strict=True)

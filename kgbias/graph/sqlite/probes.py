@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kgbias.graph.sofa import ProbePart, ProbeSet, SofaCategory, SofaResult
+from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.sqlite.edges import SQLiteEdges
 from kgbias.graph.types import (
     GroupName,
@@ -83,26 +83,6 @@ class SQLiteProbes(SQLiteEdges):
                     **set_and_category,
                 )
 
-    def probe_sets(self) -> list[ProbeSet]:
-        rows = self._rows("SELECT id, name, record FROM probe_set ORDER BY name, id")
-        return [
-            self._record(ProbeSet, row | {"parts": self._read_parts(row["id"])}) for row in rows
-        ]
-
-    def _read_parts(self, set_id: str) -> tuple[ProbePart, ...]:
-        return ProbePart.from_rows(
-            self._rows(
-                "SELECT category, text FROM probe_set_group "
-                "WHERE set_id = ? ORDER BY category, group_id, text",
-                (set_id,),
-            ),
-            self._rows(
-                "SELECT probe_set_statement.*, statement_id AS id FROM probe_set_statement "
-                "WHERE set_id = ? ORDER BY category, statement_id",
-                (set_id,),
-            ),
-        )
-
     def save_sofa_results(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
         with self._transaction():
             for result in results:
@@ -133,39 +113,3 @@ class SQLiteProbes(SQLiteEdges):
                 statement_id=lambda s: s.id,
                 **result_and_category,
             )
-
-    def sofa_results(self, run_id: str | None = None) -> list[SofaResult]:
-        of_run = "WHERE sofa.id IN (SELECT sofa_id FROM run_sofa WHERE run_id = ?) "
-        rows = self._rows(
-            "SELECT sofa.*, set_id AS probe_set, name AS spec, revision, display_name "
-            "FROM sofa JOIN model ON model.id = model_id "
-            + (of_run if run_id is not None else "")
-            + "ORDER BY name, sofa.id",
-            () if run_id is None else (run_id,),
-        )
-        return [
-            self._record(
-                SofaResult, row | {"categories": self._sofa_categories(row["id"], row["set_id"])}
-            )
-            for row in rows
-        ]
-
-    def _sofa_categories(self, sofa_id: str, set_id: str) -> tuple[SofaCategory, ...]:
-        return SofaCategory.from_rows(
-            self._rows(
-                "SELECT * FROM sofa_category WHERE sofa_id = ? ORDER BY category", (sofa_id,)
-            ),
-            self._rows(
-                'SELECT sofa_group.*, text AS "group" '
-                "FROM sofa_group JOIN probe_set_group USING (category, group_id) "
-                "WHERE sofa_id = ? AND set_id = ? ORDER BY category, group_id",
-                (sofa_id, set_id),
-            ),
-            self._rows(
-                "SELECT sofa_statement.*, statement_id AS id, text FROM sofa_statement "
-                "JOIN probe_set_statement USING (category, statement_id) "
-                "WHERE sofa_id = ? AND set_id = ? ORDER BY category, statement_id",
-                (sofa_id, set_id),
-            ),
-            self._json,
-        )
