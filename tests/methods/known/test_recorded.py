@@ -106,7 +106,7 @@ def test_a_store_that_cannot_be_written_keeps_nothing_and_all_is_found(
             type(study.run("said").stored.store), "save_stereotype_matches", refused
         )
         assert known.match_stereotypes(study.run("said"), table).rows
-    texts.check_lines(caplog.text, "is read-only")
+    texts.check_lines("\n".join(caplog.messages), "is read-only")
 
 
 def test_of_several_tables_the_strongest_mark_counts() -> None:
