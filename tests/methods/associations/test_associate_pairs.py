@@ -51,7 +51,7 @@ def corpus(tmp_path: Path) -> Path:
 
 
 class Model:
-    """A model that likes long sentences, and elves that are kind."""
+    """A model that likes long sentences, and elves that are kind; some names are rarer anyway."""
 
     info = ModelInfo("stub")
     kind = "masked"
@@ -65,7 +65,8 @@ class Model:
         for s in sentences:
             target, attribute = s.text[slice(*s.target)], s.text[slice(*s.attribute)]
             lift = (target.lower() in ("elf", "fay")) == (attribute in ("kind", "fair"))
-            found.append(Prediction(0.5 * lift + len(s.text) / 100, 0.0, (1, 1)))
+            prior = -float("ifo e".index(target[0].lower()))
+            found.append(Prediction(prior + 0.5 * lift + len(s.text) / 100, prior, (1, 1)))
         return found
 
     def embed(self, spans: Sequence[Span], encoding: str, layer: int = -1) -> np.ndarray:

@@ -92,6 +92,10 @@ def broken(change: Callable[[dict[str, Any]], object]) -> str:
         (broken(lambda g: g["nodes"][0].pop("id")), "node 0 needs 'id'"),
         (broken(lambda g: g["nodes"][1].update(id="d1")), "two nodes have the same id"),
         (broken(lambda g: g["relationships"][0].update(target="x")), "there is no node 'x'"),
+        (
+            broken(lambda g: g["relationships"][0].update(bidirectional=1)),
+            "must be true or false",
+        ),
         (broken(lambda g: g["nodes"][0].update(properties=[1])), "must be an object"),
     ],
 )
