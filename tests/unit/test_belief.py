@@ -11,6 +11,8 @@ from kgbias.probe.belief import (
     BOUND,
     LEANING,
     NameDesign,
+    _inverse_trigamma,
+    _trigamma,
     carrier_phrase_variance,
     deal_names,
     estimate_shrinkage,
@@ -76,6 +78,11 @@ def test_variances_are_shrunk_by_the_moments_of_their_logarithms() -> None:
     assert (prior, usual) == pytest.approx((6, 2), rel=0.05)
     prior, usual = estimate_shrinkage(3.0 * rng.chisquare(10, 20_000) / 10, 10)
     assert prior > 200 and usual == pytest.approx(3, rel=0.05)
+
+
+@pytest.mark.parametrize("value", [1e-8, 1e-3, 1.0, 50.0, 1e9])
+def test_the_inverse_of_the_trigamma_function(value: float) -> None:
+    assert _trigamma(_inverse_trigamma(value)) == pytest.approx(value, rel=1e-6)
 
 
 def test_leaving_a_name_out_is_fitting_without_it() -> None:

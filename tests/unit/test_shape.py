@@ -192,10 +192,13 @@ def test_the_script_writes_what_there_is(store: SQLiteStore, tmp_path: Path) -> 
     path = tmp_path / "graph.cypher"
     write_export(StoredRun.find(store, RUN.name), path, "cypher")
     text = re.sub(r"'(?:\\.|[^'\\])*'", "''", path.read_text(encoding="utf-8"))
+    constraint = r"^CREATE CONSTRAINT \w+ .*\(n:(\w+)\) REQUIRE n\.\w+ IS UNIQUE;$"
+    unique_labels = set(re.findall(constraint, text, re.MULTILINE))
     text = "\n".join(line for line in text.splitlines() if not line.startswith(("//", "CREATE")))
     assert "MERGE (d)-[:DECIDES]->(n)" in text and text.count("(d:Decision") == 3
     variables = dict(re.findall(r"\((\w+):(\w+)", text)) | dict(re.findall(r"\[(\w+):(\w+)", text))
     assert set(variables.values()) <= LABELS.keys() | TYPES.keys()
+    assert set(variables.values()) & LABELS.keys() <= unique_labels
     for line in text.splitlines():
         given = dict(re.findall(r"\((\w+):(\w+)", line)) | dict(re.findall(r"\[(\w+):(\w+)", line))
         for variable, name in re.findall(r"\b(\w+)\.(\w+) = ", line):

@@ -198,11 +198,15 @@ def test_a_group_of_few_names_is_tested_by_its_own() -> None:
     answered = np.full((17, 12), 12)
     likely = np.full(answered.shape, 0.3)
     likely[16, 0] = likely[:8, 1] = 0.95
-    found = ChoiceShares.from_counts(
-        rng.binomial(answered, likely), answered, (*NAMED[:2], NAMED[2][:1])
-    )
+    chosen = rng.binomial(answered, likely)
+    found = ChoiceShares.from_counts(chosen, answered, (*NAMED[:2], NAMED[2][:1]))
     assert found.names.tolist() == [8, 8, 1]
     assert found.verdicts[2, 0] == CHOSEN_OF_NAME and found.verdicts[0, 1] == CHOSEN_MORE
+    # So is one of several names, where the others have one each.
+    rows = [*range(8), 8, 16]
+    lone_names = (NAMED[0], NAMED[1][:1], NAMED[2][:1])
+    lone = ChoiceShares.from_counts(chosen[rows], answered[rows], lone_names)
+    assert lone.floor is None and lone.verdicts[0, 1] == lone.verdicts[2, 0] == CHOSEN_OF_NAME
     # Groups without an answer have no figures.
     nothing = ChoiceShares.from_counts(
         np.zeros((16, 3), dtype=int), np.zeros((16, 3), dtype=int), NAMED[:2]
