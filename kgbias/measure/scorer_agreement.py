@@ -14,7 +14,7 @@ from kgbias.graph.cross_mentions import is_swapped
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Metric, Score, TripleView
 from kgbias.measures import get_measure
-from kgbias.stats.estimate import Estimate
+from kgbias.stats.estimate import Estimate, Interval
 from kgbias.stats.inference import (
     Values,
     clustered_proportion,
@@ -208,7 +208,7 @@ def _table_kappa(table: Values) -> float:
     return (float(np.trace(shares)) - chance) / (1 - chance) if chance < 1 else math.nan
 
 
-def _kappa_interval(table: Values, value: float) -> tuple[float, float]:
+def _kappa_interval(table: Values, value: float) -> Interval:
     labels = len(table)
     rng = np.random.Generator(np.random.PCG64(0))
     # Gamma draws divided by their sum are a Dirichlet draw, here of whole tables at once.
@@ -218,7 +218,7 @@ def _kappa_interval(table: Values, value: float) -> tuple[float, float]:
     kappas = (np.trace(drawn_tables, axis1=1, axis2=2) - chance) / (1 - chance)
     low, high = (float(end) for end in np.quantile(kappas, [0.025, 0.975]))
     # The prior pulls to its own kappa: the interval still holds the kappa that was counted.
-    return min(low, value), max(high, value)
+    return Interval(min(low, value), max(high, value))
 
 
 def agreement_prior(labels: int) -> Values:

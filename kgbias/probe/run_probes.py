@@ -129,7 +129,24 @@ _MAX_CHUNK_PROBES = 4096  # probes computed between two saves
 # which is scored in every chunk, would add up.
 _CHUNK_PROBES, _MIN_CHUNK_STATEMENTS = 1024, 32
 
-SaidCounts = tuple[tuple[int, int, int], ...]
+
+class SaidCount(NamedTuple):
+    """How often a run said a statement of a group, by the places of both in their category."""
+
+    group: int
+    statement: int
+    count: int
+
+
+SaidCounts = tuple[SaidCount, ...]
+
+
+class RankedStatements(NamedTuple):
+    """The rank of each group before each statement of a category, [groups, statements], and what
+    the run said of whom."""
+
+    ranks: Counts
+    said_counts: SaidCounts
 
 
 class _CategoryPlan(NamedTuple):
@@ -228,7 +245,7 @@ def probe_run(
         as_published=as_published,
     )
     agreement = compare_said_and_probable(
-        [(p.ranks, p.said_counts) for p in category_probes], seed=seed
+        [RankedStatements(p.ranks, p.said_counts) for p in category_probes], seed=seed
     )
     # What `kgbias.evidence.association` wrote to the record stays.
     old_record = next((p.record for p in run.find_all(ProbeRun) if p.id == probing.id), {})
@@ -296,7 +313,7 @@ def _agreement_record(agreement: ProbeAgreement) -> dict[str, Any]:
 
 
 def compare_said_and_probable(
-    found: Sequence[tuple[Counts, SaidCounts]],
+    found: Sequence[RankedStatements],
     *,
     permutations: int = DEFAULT_PERMUTATIONS,
     seed: int = 0,
@@ -443,7 +460,7 @@ def collect_statements(
         if not statement.text.strip():
             continue
         number, _ = statements.setdefault(statement.key, (len(statements), statement))
-        said_counts.append((places[triple.group_id], number, triple.count))
+        said_counts.append(SaidCount(places[triple.group_id], number, triple.count))
     return CollectedStatements(
         tuple(statement for _, statement in statements.values()), tuple(said_counts)
     )

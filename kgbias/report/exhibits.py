@@ -707,12 +707,13 @@ def perplexity_rank_exhibits(data: ArmData, category: str, place: str) -> Iterat
         agreement = data.said_and_probable[number]
         if agreement is None or category not in data.probe_ranks[number]:
             continue
-        ranks, said_places = data.probe_ranks[number][category]
+        ranks, said_counts = data.probe_ranks[number][category]
         rows, shares = [], []
         for n, group in enumerate(data.groups(category)):
             first_share = proportion(int((ranks[n] == 1).sum()), ranks.shape[1])
             own_ranks = np.array(
-                [ranks[n, s] for of, s, _ in said_places if of == n], dtype=np.float64
+                [ranks[n, said.statement] for said in said_counts if said.group == n],
+                dtype=np.float64,
             )
             shares.append((group.name, first_share))
             reciprocal_rank = (

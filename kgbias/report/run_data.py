@@ -73,9 +73,12 @@ from kgbias.measure.scorer_agreement import ScorerAgreement, compare_scorers
 from kgbias.measure.semantic_search import MIN_SIMILAR_COSINE, SHIPPED_ENCODER
 from kgbias.measure.topics.shares import GroupShares, topic_shares
 from kgbias.measures import get_measure, measure_values
-from kgbias.models.score.base import Counts
 from kgbias.probe.result import ProbeAgreement as SaidAndProbable
-from kgbias.probe.run_probes import SaidCounts, collect_statements, compare_said_and_probable
+from kgbias.probe.run_probes import (
+    RankedStatements,
+    collect_statements,
+    compare_said_and_probable,
+)
 from kgbias.report.figures import GroupFigures
 from kgbias.stats.inference import Estimate, bootstrap, mean, proportion
 from kgbias.stats.poststratification import CHOSEN_FORM
@@ -527,25 +530,29 @@ class ArmData:
         return f"In {prompted} of {sample.n} statements the prompt gave the predicate."
 
     @cached_property
-    def probe_ranks(self) -> Sequence[Mapping[str, tuple[Counts, SaidCounts]]]:
-        """For each probing of the run, by category: the ranks [groups, statements] before the
-        statements of the arm that count, and the triples that count, as (group, statement, count).
-        Only of categories of two groups or more, and of statements probed after all of them."""
+    def probe_ranks(self) -> Sequence[Mapping[str, RankedStatements]]:
+        """For each probing of the run, by category: the ranks of groups before the statements of
+        the arm that count, and the triples that count. Only of categories of two groups or more,
+        and of statements probed after all of them."""
         ranks_by_probing = []
         for _, edges in self.run_data.probes:
             ranks = {(e.group_id, e.predicate_id, e.object_id): e.rank for e in edges}
             by_category = {}
             for category in self.run_data.categories:
                 groups = self.groups(category)
-                statements, said_places = collect_statements(groups, self.triples)
+                statements, said_counts = collect_statements(groups, self.triples)
                 rows = [[ranks.get((g.id, *s.key), 0) for s in statements] for g in groups]
                 order = np.array(rows, dtype=np.int64)
                 # 0 stands for a group that was not probed before the statement.
                 complete = [s for s in range(len(statements)) if (order[:, s] > 0).all()]
                 place = {s: n for n, s in enumerate(complete)}
                 if len(groups) > 1 and complete:
-                    kept_places = tuple((g, place[s], n) for g, s, n in said_places if s in place)
-                    by_category[category] = order[:, complete], kept_places
+                    kept_counts = tuple(
+                        said._replace(statement=place[said.statement])
+                        for said in said_counts
+                        if said.statement in place
+                    )
+                    by_category[category] = RankedStatements(order[:, complete], kept_counts)
             ranks_by_probing.append(by_category)
         return ranks_by_probing
 

@@ -30,6 +30,8 @@ from kgbias.probe.apx import (
 )
 from kgbias.probe.result import Statement
 from kgbias.probe.run_probes import (
+    RankedStatements,
+    SaidCount,
     _iter_chunks,
     compare_said_and_probable,
     count_scored_texts,
@@ -351,7 +353,9 @@ def test_a_runs_statements_are_probed_once(probed_store: SQLiteStore, texts: Tex
 
 
 def agreement_of(rank: Any, said: Sequence[tuple[int, int]], **more: Any) -> Any:
-    return compare_said_and_probable([(rank, tuple((g, s, 1) for g, s in said))], **more)
+    return compare_said_and_probable(
+        [RankedStatements(rank, tuple(SaidCount(g, s, 1) for g, s in said))], **more
+    )
 
 
 def test_the_permutation_deals_statements_anew() -> None:

@@ -141,10 +141,10 @@ def plan_choices(
     triples = select_statements(run, selection).triples
     parts = []
     for category, groups in groups_by_category(run.record, categories).items():
-        statements, said_places = collect_statements(groups, triples)
+        statements, said_counts = collect_statements(groups, triples)
         if len(groups) < 2 or not statements:
             continue
-        table = count_said(said_places, (len(groups), len(statements)))
+        table = count_said(said_counts, (len(groups), len(statements)))
         if sample is not None and sample < len(statements):
             rng = np.random.Generator(np.random.PCG64(_seed_number("sample", str(seed), category)))
             sampled = np.sort(rng.choice(len(statements), sample, replace=False))

@@ -42,7 +42,7 @@ from kgbias.methods.known.kinds import KINDS, THING, TRAIT, stereotype_kind
 from kgbias.methods.known.tables import Stereotype, word_stereotype
 from kgbias.models.score.base import Array
 from kgbias.models.score.distributed import AnyScorer, iter_grids
-from kgbias.stats.estimate import Estimate
+from kgbias.stats.estimate import Estimate, Interval
 from kgbias.stats.inference import clustered_proportion, proportion, ranks, share_interval
 
 NAMES_OF_GROUP = 2
@@ -722,7 +722,7 @@ def _aucs(ranked: Array, recorded: Bools) -> Array:
 
 def _jackknife_groups(
     lifts: Array, recorded: Bools, categories: Categories, value: float
-) -> tuple[float, float]:
+) -> Interval:
     """The interval over groups of the mean AUC: Wilson's at the effective number of groups, by the
     jackknife's variance (Tukey 1958); NaN if it rests on one group alone."""
     groups = len(lifts)
@@ -738,7 +738,7 @@ def _jackknife_groups(
     )
     variance = (groups - 1) / groups * float(((without - without.mean()) ** 2).sum())
     if math.isnan(variance):
-        return math.nan, math.nan
+        return Interval(math.nan, math.nan)
     return share_interval(value, variance, groups, groups - 1)
 
 
