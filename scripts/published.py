@@ -44,10 +44,10 @@ from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.stereoset import StereoSet
 from kgbias.methods.benchmarks.winogender import read_winogender
 from kgbias.methods.profiles import list_profiles
-from kgbias.methods.profiles.analysis import LABEL_KINDS, encode
+from kgbias.methods.profiles.analysis import LABEL_KINDS, encode_profiles
 from kgbias.methods.profiles.classify import random_splits, run_trials
 from kgbias.methods.sofa.benchmark_scores import read_benchmarks
-from kgbias.models.vectors import load_vectors
+from kgbias.models.vectors import load_static_vectors
 from kgbias.probe.sets import (
     TEMPLATES,
     read_descriptors,
@@ -179,7 +179,7 @@ def associations() -> Iterator[PublishedRow]:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "word2vec_347x300.txt"
         path.write_bytes(gzip.decompress((DATA / "word2vec_347x300.txt.gz").read_bytes()))
-        vectors = load_vectors(path)
+        vectors = load_static_vectors(path)
         for number, published in enumerate(_WEAT, 1):
             (test,) = find_tests([f"weat{number}"])
             result = weat(test, vectors, Statistics(how="normal"))
@@ -252,7 +252,7 @@ def profiles(folder: Path) -> Iterator[PublishedRow]:
         with kgbias.open(None, progress=False) as study:
             model_profiles = list(list_profiles(study.import_file(path, format="profiles")))
         attributes = list(model_profiles[0].values_by_attribute())
-        matrix = encode(model_profiles, attributes).matrix(attributes)
+        matrix = encode_profiles(model_profiles, attributes).matrix(attributes)
         split_sets = list(
             random_splits(
                 list_profile_labels(model_profiles, "group"), [p.name for p in model_profiles], 20

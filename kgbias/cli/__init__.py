@@ -31,7 +31,7 @@ from kgbias.cli.settings import (
     merge_values,
     move_settings_first,
     parse_set_values,
-    read_settings,
+    read_settings_file,
     refuse_outside_paths,
     values_for_call,
 )
@@ -78,7 +78,7 @@ class LazyCommandGroup(click.Group):
         name, command, remaining = super().resolve_command(ctx, args)
         if name is None or command is None:
             return name, command, remaining
-        path, data = read_settings()
+        path, data = read_settings_file()
         set_values = ctx.meta.get(META_KEY, {})
         if data:
             ctx.default_map = {name: file_defaults(path, data, COMMANDS, name, command)}

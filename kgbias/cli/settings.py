@@ -315,7 +315,7 @@ def parse_set_values(
     return values_by_name
 
 
-def read_settings() -> tuple[Path, Mapping[str, Any]]:
+def read_settings_file() -> tuple[Path, Mapping[str, Any]]:
     """The file named by KGBIAS_CONFIG, else kgbias.toml in the current folder, and its content.
     Raises DataError if it is there, or named, and cannot be read, or if it is not TOML."""
     named = os.environ.get(CONFIG_VARIABLE)

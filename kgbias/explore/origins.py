@@ -261,7 +261,7 @@ def _add_probe_run(
     )
 
 
-def list_associations(table: StatementTable) -> list[dict[str, Any]]:
+def association_records(table: StatementTable) -> list[dict[str, Any]]:
     """The association tests of the runs, each with the groups, objects and topics that it is about.
     A test that several runs share appears once."""
     tests: dict[str, AssociationNode] = {

@@ -247,7 +247,7 @@ def describe_page(
         "placing": next((m.placing for m in maps if m.placing), ""),
         "exclude_echoes": selection.exclude_echoes,
         "columns": {name: block.columns for name, block in blocks.items()},
-        "associations": origins.list_associations(table),
+        "associations": origins.association_records(table),
         "choosers": choices.describe_choice_models(table),
         "believers": [
             {"run": r.name, "model": b.model.title} for r, b in beliefs.iter_belief_runs(table)

@@ -387,8 +387,10 @@ def count_first_attempt_echoes(run: StoredRun) -> Counter[str]:
 
 
 def run_language(config: Mapping[str, Any]) -> str:
-    """The language of a run's prompts; a run that does not say is English."""
-    return str(config.get("pack", {}).get("language", "en"))
+    """The language of a run's prompts and answers, as its pack declares it; a run that does not
+    say is English."""
+    pack = config.get("pack") or {}
+    return str(pack.get("language") or "en")
 
 
 def _threshold(run: StoredRun, selection: Selection, measured: bool) -> float:

@@ -113,7 +113,7 @@ class WordMeans:
     looked for as it stands, then without the marks around it."""
 
     def __init__(self, path: Path) -> None:
-        from kgbias.models.vectors import load_vectors as read
+        from kgbias.models.vectors import load_static_vectors as read
 
         self._table = read(path)
         self.name, self.version = self._table.info.name, self._table.info.revision

@@ -89,7 +89,7 @@ class EmbeddedStatements:
         )
 
 
-def find_links(
+def link_near_duplicates(
     counts: Mapping[StatementWords, int], embedded: EmbeddedStatements, threshold: float
 ) -> list[NearDuplicate]:
     """Link each statement to the most similar one that is not itself linked, if their cosine is at
@@ -220,7 +220,9 @@ def find_near_duplicates(
         counts[view.statement_id] += view.count
         # Runs may write the same statement in other letters: the first form stands for all.
         words.setdefault(view.statement_id, (view.predicate, view.object))
-    return find_links({words[id]: count for id, count in counts.items()}, embedded, threshold)
+    return link_near_duplicates(
+        {words[id]: count for id, count in counts.items()}, embedded, threshold
+    )
 
 
 def merge_triples(

@@ -161,7 +161,7 @@ def _no_vectors_error(description: str) -> DataError:
     return DataError(f"{description} holds no word vectors: give {FORMS}")
 
 
-def load_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> StaticVectors:
+def load_static_vectors(path: Path, format: str = "auto", *, fold: bool = True) -> StaticVectors:
     """Read a file of word vectors. `format` is one of `VECTOR_FORMATS`, or "auto": fastText's
     binary is recognised by its first bytes, word2vec by its header line (binary if the file ends in
     .bin or .bin.gz), and a file without a header is GloVe.

@@ -157,7 +157,7 @@ def _read_decision(value: Mapping[str, Any]) -> Decision:
     )
 
 
-def read_statements(folder: Path) -> list[dict[str, Any]]:
+def read_published_statements(folder: Path) -> list[dict[str, Any]]:
     """The published statements, one row for each arm that made one."""
     path = folder / STATEMENTS_FILE
     lines = read_text(path).split("\n")

@@ -12,6 +12,7 @@ from kgbias.graph.selection import (
     Selection,
     need_one_arm,
     need_statements,
+    run_language,
     select_statements,
 )
 from kgbias.graph.store import StoredRun
@@ -151,7 +152,6 @@ class RunMeasuring(RunPart):
         """
         if dry_run:
             return self._price_measure(preset, options)
-        from kgbias.measure.scorers import run_language
         from kgbias.measure.scorers._joint_scoring import reads_jointly
         from kgbias.measure.scoring import measure_run as measure_run
         from kgbias.measure.semantic_search import store_vectors
@@ -162,7 +162,7 @@ class RunMeasuring(RunPart):
         need_statements(self.stored)
         in_language = ""
         if preset is None:
-            options, in_language = options_for_language(run_language(run), options)
+            options, in_language = options_for_language(run_language(run.config), options)
         config, selection, remark = configure_measurement(preset, **options)
         topics_device = _device_for(config.embedding, config.device)
         with self._context.working() as progress:
@@ -211,10 +211,9 @@ class RunMeasuring(RunPart):
 
     def _price_measure(self, preset: str | None, options: MeasureCall) -> Rows["ScoringPrice"]:
         from kgbias.measure.price import ScoringPrice, price_measurement
-        from kgbias.measure.scorers import run_language
 
         if preset is None:
-            options, in_language = options_for_language(run_language(self.stored), options)
+            options, in_language = options_for_language(run_language(self.stored.config), options)
             self._context.remark(in_language)
         config, selection, _ = configure_measurement(preset, **options)
         scorings = price_measurement(self.stored, config.scorer_specs)

@@ -127,7 +127,7 @@ def reproduce(
         UsageError: the run was not a crawl, so there is nothing to ask again.
         ModelError: the model is not available, or has another revision.
     """
-    from kgbias.publish import find_altered, read_recipe, read_statements
+    from kgbias.publish import find_altered, read_published_statements, read_recipe
 
     folder = Path(folder)
     if not folder.is_dir():
@@ -136,7 +136,7 @@ def reproduce(
         raise UsageError("`rounding` cannot be negative")
     files = [Difference("file", name, problem) for name, problem in find_altered(folder).items()]
     recipe = read_recipe(folder)
-    published = read_statements(folder)
+    published = read_published_statements(folder)
     if check:
         return Reproduction(recipe.name, len(published), None, 0, 0, _difference_rows(files))
     if recipe.kind != "crawl":

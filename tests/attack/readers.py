@@ -320,7 +320,7 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader(
         "vectors",
-        "kgbias.models.vectors:load_vectors",
+        "kgbias.models.vectors:load_static_vectors",
         {
             "txt": VECTORS.encode(),
             "w2v.txt": b"4 3\n" + VECTORS.encode(),
@@ -357,7 +357,7 @@ READERS: tuple[Reader, ...] = (
     ),
     Reader(
         "published statements",
-        "kgbias.publish.recipe:read_statements",
+        "kgbias.publish.recipe:read_published_statements",
         {"jsonl": PUBLISHED.encode()},
         _folder_reader("data/statements.jsonl"),
     ),

@@ -166,11 +166,11 @@ def test_vectors_that_unpack_to_gigabytes_are_refused(commands: Commands, tmp_pa
 
 
 def test_sound_vectors_are_read_however_they_are_packed(tmp_path: Path) -> None:
-    from kgbias.models.vectors import load_vectors
+    from kgbias.models.vectors import load_static_vectors
 
     for name, pack in (("v.txt", bytes), ("v.txt.gz", gzip.compress)):
         (tmp_path / name).write_bytes(pack(VECTORS.encode()))
-        assert not load_vectors(tmp_path / name).find(["man", "bad"]).missing
+        assert not load_static_vectors(tmp_path / name).find(["man", "bad"]).missing
 
 
 @pytest.mark.parametrize("store", ["", ":memory:", "file::memory:", " "])

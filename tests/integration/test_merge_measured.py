@@ -8,7 +8,7 @@ import pytest
 
 from kgbias.graph.types import MIN_SAME_COSINE, node_id, statement_id
 from kgbias.ids import normalise
-from kgbias.measure.merge import EmbeddedStatements, find_links
+from kgbias.measure.merge import EmbeddedStatements, link_near_duplicates
 from kgbias.measure.semantic_search import StatementEmbedding
 from tests.conftest import require_modules
 
@@ -30,7 +30,7 @@ def test_linked_statements_say_the_same() -> None:
             dict(zip(ids, (rows[p["said"]], rows[p["head"]]), strict=True)), ""
         )
         for threshold in (MIN_SAME_COSINE, 0.9):
-            if find_links({ends[0]: 1, ends[1]: 2}, placed, threshold):
+            if link_near_duplicates({ends[0]: 1, ends[1]: 2}, placed, threshold):
                 counted[p["drawn"], threshold, p["same"]] += 1
 
     def same_of(drawn: str, threshold: float) -> tuple[int, int]:

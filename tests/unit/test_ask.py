@@ -222,6 +222,17 @@ def test_a_group_alone_gives_its_most_frequent_statements(run: kgbias.Run) -> No
     assert r.matching == 3
 
 
+@pytest.mark.usefixtures("alone")
+def test_one_statement_is_and_several_are(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(
+        "group,predicate,object,count\nWomen,are,kind,1\nMen,are,kind,2"
+    )
+    run = kgbias.open(tmp_path / "k.db").import_file(tmp_path / "s.csv", name="small")
+    one, two = (run.ask(f"Say of {name}", encoder=None).text for name in ("Women", "Men"))
+    assert one.startswith("1 statement is about Women.")
+    assert two.startswith("2 statements are about Men.")
+
+
 def test_without_a_group_all_are_asked(run: kgbias.Run) -> None:
     r = found(run, "Who works hard?")
     assert objects(r)[0] == "hard work"  # it holds both words

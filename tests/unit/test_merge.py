@@ -17,7 +17,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import MIN_SAME_COSINE, NearDuplicate, Score, TripleView, node_id, triple_id
 from kgbias.graph.vectors import StatementVectors
-from kgbias.measure.merge import EmbeddedStatements, find_links, merge_triples
+from kgbias.measure.merge import EmbeddedStatements, link_near_duplicates, merge_triples
 from kgbias.measure.semantic_search import SHIPPED_ENCODER, statement_texts
 from kgbias.models.base import Request
 from tests.scripted_model import ScriptedModel
@@ -34,7 +34,9 @@ def linked(
     """What each text, as the object of "are", is linked to, and their cosine."""
     ids = [view("are", text, 1).statement_id for text in said]
     placed = EmbeddedStatements(dict(zip(ids, vectors, strict=True)), "by hand")
-    found = find_links({("are", text): count for text, count in said.items()}, placed, threshold)
+    found = link_near_duplicates(
+        {("are", text): count for text, count in said.items()}, placed, threshold
+    )
     return {link.said[1]: (link.head[1], round(link.similarity, 3)) for link in found}
 
 
@@ -47,7 +49,7 @@ def test_the_rarer_goes_to_the_more_frequent_and_there_are_no_chains() -> None:
     backwards = dict(reversed(said.items()))
     assert linked(backwards, at(60, 40, 20, 0), 0.9) == found
     assert linked(said, at(0, 20, 40, 60), 0.95) == {}
-    assert find_links({}, EmbeddedStatements({}, ""), 0.9) == []
+    assert link_near_duplicates({}, EmbeddedStatements({}, ""), 0.9) == []
 
 
 def test_links_are_the_same_in_blocks_of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,7 +17,7 @@ from kgbias.cli.settings import (
     Setting,
     command_settings,
     move_settings_first,
-    read_settings,
+    read_settings_file,
 )
 from kgbias.errors import DataError, KgbiasError, UsageError
 from kgbias.models.http import read_secrets
@@ -71,7 +71,7 @@ def test_a_settings_file_that_is_no_file_is_refused(
     else:
         Path("kgbias.toml").symlink_to("nowhere.toml")
     with texts.raises(DataError):
-        read_settings()
+        read_settings_file()
 
 
 def test_it_may_stand_anywhere_in_the_line() -> None:

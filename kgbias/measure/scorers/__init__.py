@@ -177,15 +177,11 @@ def _unknown_spec_error(measure: str, spec: str) -> UsageError:
     )
 
 
-def run_language(run: "StoredRun") -> str:
-    """The language of a run's prompts and answers, as its pack declares it, or else English."""
-    pack = run.config.get("pack") or {}
-    return str(pack.get("language") or ENGLISH)
-
-
 def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
     """Raise UsageError if a scorer is known to read a language other than the run's."""
-    language = run_language(run)
+    from kgbias.graph.selection import run_language
+
+    language = run_language(run.config)
     language_by_measure = {s.measure: getattr(s, "language", None) for s in scorers}
     if other_languages := {
         m: scorer_language
@@ -209,7 +205,9 @@ def require_language(run: "StoredRun", scorers: Sequence[Scorer]) -> None:
 
 def require_english(run: "StoredRun", subject: str) -> None:
     """Raise UsageError unless the run is in English, which `subject` needs."""
-    if (language := run_language(run)) != ENGLISH:
+    from kgbias.graph.selection import run_language
+
+    if (language := run_language(run.config)) != ENGLISH:
         raise UsageError(
             f"{run.name} is in the language {language!r}: {subject} are made for English"
         )

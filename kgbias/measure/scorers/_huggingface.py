@@ -48,7 +48,7 @@ class HuggingFaceScorer:
     ) -> None:
         self._open_arguments = measure, spec, device, labels
         self.device = device
-        model_id, revision, label = parse_spec(spec)
+        model_id, revision, label = parse_classifier_spec(spec)
         entry = get_measure(measure)
         if entry.ends and label is not None:
             raise UsageError(
@@ -172,7 +172,7 @@ class ClassifierSpec(NamedTuple):
     label: str | None
 
 
-def parse_spec(spec: str) -> ClassifierSpec:
+def parse_classifier_spec(spec: str) -> ClassifierSpec:
     """Split "ID-or-PATH[@REVISION][:LABEL]" into id, revision and label.
 
     An existing folder is taken whole, so its path may contain "@" and ":".

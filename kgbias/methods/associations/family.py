@@ -54,7 +54,7 @@ from kgbias.methods.associations.weat import (
     TemplateSetVectors,
     WordVectors,
 )
-from kgbias.models.vectors import VectorInput, load_vectors, vectors_in_memory
+from kgbias.models.vectors import VectorInput, load_static_vectors, vectors_in_memory
 from kgbias.parallel import LOCAL_EXECUTOR, Executor, check_executor, open_executor
 from kgbias.parameters import UnusedParameter, check_applies
 from kgbias.stats.estimate import nan_to_none
@@ -387,7 +387,7 @@ def associate(
 def _open_vectors(source: Any, format: str, *, fold: bool) -> WordVectors:
     """Word vectors in a file, in memory, or already opened."""
     if isinstance(source, str | Path):
-        return load_vectors(Path(source), format, fold=fold)
+        return load_static_vectors(Path(source), format, fold=fold)
     if hasattr(source, "find") and hasattr(source, "info"):
         opened: WordVectors = source
         return opened

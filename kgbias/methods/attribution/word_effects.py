@@ -123,7 +123,7 @@ def word_effects_of(
     Raises:
         UsageError: the scorer cannot do the method.
     """
-    check_methods(scorer, [method])
+    check_scorer_methods(scorer, [method])
     if method == "occlusion":
         return occlude(scorer, sentences)
     assert isinstance(scorer, DifferentiableScorer)
@@ -135,7 +135,7 @@ def word_effects_of(
     return words_and_effects
 
 
-def check_methods(scorer: Scorer, methods: Sequence[str]) -> None:
+def check_scorer_methods(scorer: Scorer, methods: Sequence[str]) -> None:
     """Raise UsageError unless the scorer can do each of the methods."""
     for method in methods:
         if method not in METHOD_VERSIONS:
@@ -210,7 +210,7 @@ def attribute_triples(
     method."""
     require_language(run, scorers)
     for scorer in scorers:
-        check_methods(scorer, methods)
+        check_scorer_methods(scorer, methods)
     progress = progress or SilentProgress()
     known_attributions = {(a.metric.id, a.triple_id, a.method): a for a in run.attributions()}
     attributions = []

@@ -227,10 +227,10 @@ def compare_words(
     from kgbias.graph.profiles import list_attributes, list_profile_labels
     from kgbias.graph.selection import select_statements
     from kgbias.methods.profiles.agreement import (
-        agreement_rows,
         compare_with_apx,
         compare_with_crawl,
         group_labels,
+        profile_agreement_rows,
     )
     from kgbias.methods.profiles.contents import profiles_of
     from kgbias.methods.profiles.words import word_shifts
@@ -265,7 +265,7 @@ def compare_words(
         from kgbias.methods.profiles.report_part import write_agreement
 
         write_agreement(agreements, Path(output), run.name)
-    return agreement_rows(agreements)
+    return profile_agreement_rows(agreements)
 
 
 @public_call

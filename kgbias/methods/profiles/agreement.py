@@ -75,7 +75,7 @@ class ProfileAgreement:
         }
 
 
-def agreement_rows(agreements: Sequence[ProfileAgreement]) -> Rows[ProfileAgreement]:
+def profile_agreement_rows(agreements: Sequence[ProfileAgreement]) -> Rows[ProfileAgreement]:
     """The comparisons, a row for each. `ProfileAgreement.rows` has the words."""
     columns = (
         Column("source"),

@@ -52,7 +52,7 @@ class FeatureMatrices:
         return csr_matrix(diags(1 / np.where(lengths > 0, lengths, 1)) @ joined_matrix)
 
 
-def encode(profiles: Sequence[Profile], attributes: Sequence[str]) -> FeatureMatrices:
+def encode_profiles(profiles: Sequence[Profile], attributes: Sequence[str]) -> FeatureMatrices:
     """The features of profiles under these attributes."""
     try:
         from sklearn.feature_extraction import DictVectorizer
@@ -227,7 +227,7 @@ def analyse_profiles(
     if unknown := [a for a in attributes if a not in known_attributes]:
         raise UsageError(no_such("attribute", unknown[0], known_attributes))
     attributes_chosen = tuple(attributes) or known_attributes
-    features = encode(profiles, attributes_chosen)
+    features = encode_profiles(profiles, attributes_chosen)
     kinds = [k for k in LABEL_KINDS if len({*list_profile_labels(profiles, k)} - {""}) > 1]
     if not kinds or not attributes_chosen:
         raise UsageError(

@@ -134,7 +134,8 @@ def judge_records(
 
     Args:
         study: the study, whose store keeps the answers of a model that judges.
-        records: `kgbias.methods.rag.metrics.AnswerRecord`s; `read_records` there reads a file.
+        records: `kgbias.methods.rag.metrics.AnswerRecord`s; `read_answer_records` there reads a
+            file.
         judge: "rule" or "minilm" (offline), a model's spec, or an open model.
         repeats: how many times to judge each record.
         seed: the random seed of the judge's answers.

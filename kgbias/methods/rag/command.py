@@ -30,7 +30,7 @@ from kgbias.measure.scorer_agreement import format_kappa_interval
 from kgbias.methods import rag
 from kgbias.methods.rag.judge_reliability import JudgeReliability
 from kgbias.methods.rag.judges import LOCAL_JUDGES
-from kgbias.methods.rag.metrics import RagasMetric, read_records
+from kgbias.methods.rag.metrics import RagasMetric, read_answer_records
 from kgbias.methods.rag.parser_check import ParserFaithfulness
 from kgbias.methods.rag.preference import CHANCE_ACCURACY, JudgeAccuracy, read_wikieval
 from kgbias.parameters import JudgeOptions
@@ -134,7 +134,7 @@ def faithfulness(
         elif records is not None:
             result = rag.judge_records(
                 study,
-                read_records(records),
+                read_answer_records(records),
                 judge or "rule",
                 repeats=repeats,
                 seed=seed,

@@ -102,13 +102,16 @@ class LocalJudge:
     def extract_statements(
         self, queries: Sequence[tuple[str, str]], repeat: int = 0
     ) -> list[list[str]]:
-        return [split_sentences(answer) for _, answer in queries]
+        return [split_answer_sentences(answer) for _, answer in queries]
 
     def judge_statements(
         self, queries: Sequence[tuple[str, Sequence[str]]], repeat: int = 0
     ) -> list[list[bool | None]]:
         return [
-            [self._is_supported(split_sentences(context), statement) for statement in statements]
+            [
+                self._is_supported(split_answer_sentences(context), statement)
+                for statement in statements
+            ]
             for context, statements in queries
         ]
 
@@ -121,7 +124,7 @@ class LocalJudge:
         selected = []
         for question, context in queries:
             question_stems = set(content_stems(question))
-            context_sentences = split_sentences(context)
+            context_sentences = split_answer_sentences(context)
             cosines = self._cosines_with(question, context_sentences)
             selected.append(
                 [
@@ -287,7 +290,7 @@ def lazy_embedder(progress: Progress) -> EmbedSentences:
     return lambda texts: vectors()(texts)
 
 
-def split_sentences(text: str) -> list[str]:
+def split_answer_sentences(text: str) -> list[str]:
     """The sentences of a text, without the numbers of its sources."""
     candidates = (" ".join(part.split()) for part in _SENTENCE_END.split(strip_citations(text)))
     return [

@@ -19,7 +19,7 @@ from kgbias.ids import normalise
 from kgbias.io.columns import Column
 from kgbias.io.reading import parse_json, read_text
 from kgbias.io.rows import Result, Rows
-from kgbias.methods.rag.judges import EmbedSentences, Judge, split_sentences
+from kgbias.methods.rag.judges import EmbedSentences, Judge, split_answer_sentences
 from kgbias.stats.inference import (
     Estimate,
     clustered_mean,
@@ -137,12 +137,12 @@ def context_relevance(
     queries = [(record.question, record.context) for record in records]
     for number in range(repeats):
         for position, extracted in enumerate(judge.select_sentences(queries, number)):
-            sentences = split_sentences(records[position].context)
+            sentences = split_answer_sentences(records[position].context)
             extracted_sentences = {
                 # A judge may put several sentences into a line.
                 normalise(s)
                 for text in extracted
-                for s in (text, *split_sentences(text))
+                for s in (text, *split_answer_sentences(text))
             }
             is_extracted = [normalise(s) in extracted_sentences for s in sentences]
             value = sum(is_extracted) / len(sentences) if sentences else math.nan
@@ -169,7 +169,7 @@ def faithfulness_to_sources(
     return _make_metric("faithfulness", judge, scores)
 
 
-def read_records(path: Path) -> list[AnswerRecord]:
+def read_answer_records(path: Path) -> list[AnswerRecord]:
     """Read records from JSON lines with the keys question, answer and context, or user_input,
     response and retrieved_contexts as in ragas; contexts may be lists. Raises DataError for any
     other file."""

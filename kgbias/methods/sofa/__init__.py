@@ -79,7 +79,7 @@ def build_set(
     from kgbias.graph.selection import Selection
     from kgbias.io.progress import show_progress
     from kgbias.io.tables_in_memory import as_table_file
-    from kgbias.methods.sofa.build import StereotypeRules, build_sofa_set, read_stereotypes
+    from kgbias.methods.sofa.build import StereotypeRules, build_sofa_set, read_sofa_stereotypes
     from kgbias.methods.sofa.paper_files import save_built
     from kgbias.models.english import load_english
     from kgbias.probe.sets import read_identities
@@ -100,7 +100,7 @@ def build_set(
         stereotypes = _run_stereotypes(source.stored, renamed, Selection(**(selection or {})))
     else:
         with as_table_file(source, ("statement", "stereotype", "text")) as file:
-            stereotypes = read_stereotypes(file, column)
+            stereotypes = read_sofa_stereotypes(file, column)
     if identities is not None:
         groups = read_identities(identities)
     targets += [name for names in groups.values() for name in names]

@@ -262,7 +262,7 @@ class Stereotypes:
     name: str
 
 
-def read_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
+def read_sofa_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
     """The stereotypes in a file: SBIC_CATEGORIES as published (CSV, with one annotation or a list
     of them per row), a CSV or TSV with a column statement (or `column`) and optionally category, or
     a text file with one per line.

@@ -24,7 +24,7 @@ from kgbias.methods.associations.sets import (
 )
 from kgbias.methods.associations.weat import weat
 from kgbias.models.base import ModelInfo
-from kgbias.models.vectors import load_vectors
+from kgbias.models.vectors import load_static_vectors
 from tests.conftest import ROOT, require_modules
 from tests.texts import Texts
 
@@ -79,7 +79,7 @@ def by_hand(path: Path, name: str) -> tuple[float, int, int]:
 
 
 def check_against_golden(word2vec: Path, name: str) -> None:
-    result = weat(published_tests()[name], load_vectors(word2vec))
+    result = weat(published_tests()[name], load_static_vectors(word2vec))
     d, count, everything, n_x, n_y = GOLDEN[name]
     assert result.effect_size == pytest.approx(d, abs=5e-5)
     assert (result.p_value.at_least, result.p_value.partitions) == (count, everything)
@@ -94,7 +94,7 @@ def test_classic_tests_on_word2vec(word2vec: Path, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["weat4", "weat6", "weat7", "weat8", "weat9", "weat10"])
 def test_classic_tests_are_what_exact_enumeration_gives(word2vec: Path, name: str) -> None:
-    result = weat(published_tests()[name], load_vectors(word2vec))
+    result = weat(published_tests()[name], load_static_vectors(word2vec))
     d, count, everything = by_hand(word2vec, name)
     print(f"{name}: d {d:.4f}, p {count}/{everything}; kgbias {result.effect_size:.4f}")
     assert result.effect_size == pytest.approx(d, abs=1e-12)
@@ -103,14 +103,16 @@ def test_classic_tests_are_what_exact_enumeration_gives(word2vec: Path, name: st
 
 def test_population_spread_is_what_wefe_reports(word2vec: Path) -> None:
     result = weat(
-        published_tests()["weat6"], load_vectors(word2vec), Statistics(spread="population")
+        published_tests()["weat6"], load_static_vectors(word2vec), Statistics(spread="population")
     )
     assert result.effect_size == pytest.approx(1.8899 * math.sqrt(16 / 15), abs=5e-5)
     assert result.settings["ddof"] == 0
 
 
 def test_as_published_is_the_normal_shortcut(word2vec: Path) -> None:
-    result = weat(published_tests()["weat6"], load_vectors(word2vec), published_statistics("weat"))
+    result = weat(
+        published_tests()["weat6"], load_static_vectors(word2vec), published_statistics("weat")
+    )
     assert (result.p_value.method, result.settings["comparison"]) == ("normal", ">")
     assert 0 < result.p_value.value < 1e-3
     with pytest.raises(UsageError, match="no method"):
@@ -235,14 +237,14 @@ def test_every_format_gives_the_same_vectors(tmp_path: Path) -> None:
         for word, row in rows.items():
             file.write(word.encode() + b" " + struct.pack("<2f", *row) + b"\n")
     for path in (text, glove, binary):
-        found = load_vectors(path).find(["Amy", "new york", "New York", "Bob"])
+        found = load_static_vectors(path).find(["Amy", "new york", "New York", "Bob"])
         assert found.missing == ("new york", "Bob")
         assert found.vectors.tolist() == [[1.5, -2.0], [0.25, 3.0]]
         assert found.other_forms == {"New York": "New_York"}
-    assert load_vectors(text).find(["AMY", "amy"]).forms == {"AMY": "Amy", "amy": "Amy"}
-    assert load_vectors(text, fold=False).find(["amy"]).missing == ("amy",)
+    assert load_static_vectors(text).find(["AMY", "amy"]).forms == {"AMY": "Amy", "amy": "Amy"}
+    assert load_static_vectors(text, fold=False).find(["amy"]).missing == ("amy",)
     with pytest.raises(UsageError, match="no vector format"):
-        load_vectors(text, "pickle")
+        load_static_vectors(text, "pickle")
 
 
 def test_fasttext_binary(tmp_path: Path, texts: Texts) -> None:
@@ -251,14 +253,14 @@ def test_fasttext_binary(tmp_path: Path, texts: Texts) -> None:
     model = FastText([["amy", "bob"]] * 9, vector_size=4, min_count=1, bucket=10, epochs=1)
     path = tmp_path / "f.bin"
     save_facebook_model(model, str(path))
-    found = load_vectors(path).find(["amy", "zed"])
+    found = load_static_vectors(path).find(["amy", "zed"])
     assert found.missing == ("zed",)
     assert found.vectors[0] == pytest.approx(model.wv["amy"], abs=1e-6)
     whole = path.read_bytes()
     for size in (92, 95, 96, 100, 110, 120):  # words are at 92 to 118
         path.write_bytes(whole[:size])
         with texts.raises(DataError):
-            load_vectors(path)
+            load_static_vectors(path)
 
 
 def test_published_sets() -> None:
@@ -339,8 +341,11 @@ def test_a_header_may_not_claim_more_than_the_file_holds(tmp_path: Path, texts: 
     """Of 80 bytes that claimed a billion numbers, gensim made room for gigabytes."""
     sound = tmp_path / "sound.bin"
     sound.write_bytes(b"2 2\nmen " + np.ones(2, np.float32).tobytes() + b"tea " + bytes(8))
-    assert load_vectors(sound).find(["men", "tea"]).vectors.shape == (2, 2)
-    assert load_vectors(fasttext(tmp_path / "fast.bin")).find(["men"]).vectors.shape == (1, 3)
+    assert load_static_vectors(sound).find(["men", "tea"]).vectors.shape == (2, 2)
+    assert load_static_vectors(fasttext(tmp_path / "fast.bin")).find(["men"]).vectors.shape == (
+        1,
+        3,
+    )
     for name, text in (
         ("claim.bin", b"1000000 2000\nmen " + bytes(60)),
         ("claim.txt", b"1000000 2000\nmen 1 2 3"),
@@ -350,10 +355,10 @@ def test_a_header_may_not_claim_more_than_the_file_holds(tmp_path: Path, texts: 
     ):
         (tmp_path / name).write_bytes(text)
         with pytest.raises(DataError, match=r"claims|cannot be read"):
-            load_vectors(tmp_path / name, "word2vec-binary" if "minus" in name else "auto")
+            load_static_vectors(tmp_path / name, "word2vec-binary" if "minus" in name else "auto")
     for claim in ({"rows": 10**9}, {"length": 2**40}, {"rows": -4, "length": -3}):
         with texts.raises(DataError):
-            load_vectors(fasttext(tmp_path / "fast.bin", **claim))
+            load_static_vectors(fasttext(tmp_path / "fast.bin", **claim))
 
 
 def test_a_test_of_sent_bias(tmp_path: Path, texts: Texts) -> None:

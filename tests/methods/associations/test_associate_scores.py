@@ -21,7 +21,7 @@ from kgbias.methods.associations.methods import (
 )
 from kgbias.methods.associations.sets import AssociationTest, WordSet
 from kgbias.models.base import ModelInfo
-from kgbias.models.vectors import VectorLookup, load_vectors
+from kgbias.models.vectors import VectorLookup, load_static_vectors
 from kgbias.stats.inference import student_quantile
 from tests.conftest import ROOT, require_modules
 from tests.texts import Texts
@@ -84,7 +84,7 @@ def vectors(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_wefes_own_examples(vectors: Path) -> None:
     """The results that WEFE's documentation prints for these vectors."""
-    table = load_vectors(vectors)
+    table = load_static_vectors(vectors)
     female, male, family = (table.find(words).vectors for words in (FEMALE, MALE, FAMILY))
     assert len(family) == 8
     assert rnd(female, male, family) == pytest.approx(0.030381828546524048, abs=1e-6)

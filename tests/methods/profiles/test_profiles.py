@@ -18,8 +18,8 @@ from kgbias.graph.decisions import Decision
 from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.io.resources import resource_path
 from kgbias.methods import profiles
-from kgbias.methods.profiles.agreement import ProfileAgreement, agreement_rows
-from kgbias.methods.profiles.analysis import analyse_profiles, encode
+from kgbias.methods.profiles.agreement import ProfileAgreement, profile_agreement_rows
+from kgbias.methods.profiles.analysis import analyse_profiles, encode_profiles
 from kgbias.methods.profiles.classify import Trials, permute_labels, random_splits, run_trials
 from kgbias.methods.profiles.command import _format_estimate
 from kgbias.methods.profiles.config import given_names, select_names
@@ -144,7 +144,7 @@ def test_a_split_by_name_has_no_name_on_both_sides() -> None:
 def test_what_can_be_told_apart_is_and_what_cannot_is_not() -> None:
     for told in (True, False):
         found = people(told)
-        features = encode(found, ["faith", "pet"]).matrix(["faith", "pet"])
+        features = encode_profiles(found, ["faith", "pet"]).matrix(["faith", "pet"])
         groups, names = [p.labels["group"] for p in found], [p.name for p in found]
         chosen = list(random_splits(groups, names, 8))
         whole = run_trials(features, groups, chosen)
@@ -158,7 +158,7 @@ def test_what_can_be_told_apart_is_and_what_cannot_is_not() -> None:
 
 def test_splits_that_are_all_alike_have_no_range() -> None:
     found = people(True)
-    features = encode(found, ["faith"]).matrix(["faith"])
+    features = encode_profiles(found, ["faith"]).matrix(["faith"])
     groups, names = [p.labels["group"] for p in found], [p.name for p in found]
     shares = run_trials(features, groups, list(random_splits(groups, names, 8))).recall_estimates()
     assert {share.value for share in shares.values()} == {1.0}
@@ -476,6 +476,8 @@ def test_an_interval_without_width_is_not_printed() -> None:
 
 
 def test_the_words_of_profiles_beside_other_views_are_rows() -> None:
-    found = agreement_rows([ProfileAgreement("apx", 4, (), Estimate(0.5, 0.4, 0.6, 9), 0.3, 0.01)])
+    found = profile_agreement_rows(
+        [ProfileAgreement("apx", 4, (), Estimate(0.5, 0.4, 0.6, 9), 0.3, 0.01)]
+    )
     (row,) = found.records()
     assert (row["source"], row["words"], row["mrr"], row["mrr_high"]) == ("apx", 0, 0.5, 0.6)

@@ -30,7 +30,9 @@ RECORDS = (
 
 READERS = (
     Reader("graph of RAGAS", "kgbias.methods.rag.graph_file:read_ragas", {"json": RAGAS.encode()}),
-    Reader("records", "kgbias.methods.rag.metrics:read_records", {"jsonl": RECORDS.encode()}),
+    Reader(
+        "records", "kgbias.methods.rag.metrics:read_answer_records", {"jsonl": RECORDS.encode()}
+    ),
 )
 READING_COMMANDS = (("faithfulness", "r"),)
 EXPORT_ENDINGS = {"ragas": ".json"}

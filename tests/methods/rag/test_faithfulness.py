@@ -29,7 +29,7 @@ from kgbias.methods.rag.judges import (
     list_items,
     open_judge,
     read_verdicts,
-    split_sentences,
+    split_answer_sentences,
 )
 from kgbias.methods.rag.metrics import (
     AnswerRecord,
@@ -159,7 +159,7 @@ def test_a_model_on_a_server_judges(tmp_path: Path) -> None:
         user = body["messages"][-1]["content"]
         if "answer:" in user:
             answer = user.rpartition("answer:")[2].partition("statements:")[0]
-            return "\n".join(split_sentences(answer))
+            return "\n".join(split_answer_sentences(answer))
         asked = user.rpartition("context:")[2]
         context = asked.partition("statement:")[0]
         stated = [x[11:].strip() for x in asked.splitlines() if x.startswith("statement:")]
@@ -215,7 +215,7 @@ def test_lists_and_verdicts_are_read() -> None:
     ]
     assert read_verdicts("1. Yes\n2. No", 2) == [True, False]
     assert read_verdicts("I cannot say.", 2) == [None, None]
-    assert split_sentences("A b. C d [1, 2]. [3]\nE f") == ["A b.", "C d.", "E f"]
+    assert split_answer_sentences("A b. C d [1, 2]. [3]\nE f") == ["A b.", "C d.", "E f"]
 
 
 def test_reliability_of_the_rule() -> None:
@@ -241,18 +241,20 @@ def test_the_pairs_of_the_reference_world_are_true() -> None:
     assert {corruption_of(n) for n in range(50)} == set(CORRUPTIONS)
     for row in rows:
         assert row.answer != row.ungrounded_answer
-        context = split_sentences(row.context_v1)
+        context = split_answer_sentences(row.context_v1)
         group = next(g for g in truth.groups if context[0].startswith(g))
         for sentence in context:
             predicate, _, object = sentence.removeprefix(group + " ").rstrip(".").partition(" ")
             assert truth.is_true_of(group, predicate, object), sentence
-        assert set(context) < set(split_sentences(row.context_v2))
+        assert set(context) < set(split_answer_sentences(row.context_v2))
         if row.answer.startswith(group):  # without an opening, all of it stands in the context
-            stated = [s.replace(f"{group} also ", f"{group} ") for s in split_sentences(row.answer)]
+            stated = [
+                s.replace(f"{group} also ", f"{group} ") for s in split_answer_sentences(row.answer)
+            ]
             assert set(stated) <= set(context)
             wrong = [
                 s.replace(f"{group} also ", f"{group} ")
-                for s in split_sentences(row.ungrounded_answer)
+                for s in split_answer_sentences(row.ungrounded_answer)
             ]
             assert not set(wrong) <= set(context)
 

@@ -11,7 +11,7 @@ SBIC = (
 READERS = (
     Reader(
         "stereotypes",
-        "kgbias.methods.sofa.build:read_stereotypes",
+        "kgbias.methods.sofa.build:read_sofa_stereotypes",
         {
             "csv": SBIC.encode(),
             "tsv": b"statement\tcategory\nare kind\tgender\n",

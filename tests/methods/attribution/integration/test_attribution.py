@@ -24,7 +24,7 @@ from kgbias.measure.scorers._gradients import (
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.methods.attribution.word_effects import (
     METHOD_VERSIONS,
-    check_methods,
+    check_scorer_methods,
     class_activation,
     deletion_curves,
     integrated_gradients,
@@ -152,13 +152,13 @@ def test_integrated_gradients_are_complete(tmp_path: Path) -> None:
 def test_what_a_scorer_cannot_do_is_said(tmp_path: Path, texts: Texts) -> None:
     folder = tiny.save_classifier(tmp_path / "toxic", ["toxic", "fine"])
     ours = load_scorer("toxicity", f"hf:{folder}")
-    check_methods(ours, ["occlusion", "integrated"])
+    check_scorer_methods(ours, ["occlusion", "integrated"])
     with pytest.raises(UsageError, match="no class activation maps"):
-        check_methods(ours, ["cam"])
+        check_scorer_methods(ours, ["cam"])
     with texts.raises(UsageError):
-        check_methods(ours, ["lime"])
+        check_scorer_methods(ours, ["lime"])
     with pytest.raises(UsageError, match="no gradients of warmth"):
-        check_methods(load_scorer("warmth"), ["integrated"])
+        check_scorer_methods(load_scorer("warmth"), ["integrated"])
 
 
 class Rude:

@@ -8,7 +8,7 @@ import pytest
 import kgbias
 from kgbias.graph.profiles import Profile, list_profile_labels
 from kgbias.methods.profiles import list_profiles
-from kgbias.methods.profiles.analysis import LABEL_KINDS, encode
+from kgbias.methods.profiles.analysis import LABEL_KINDS, encode_profiles
 from kgbias.methods.profiles.classify import KERNELS, random_splits, run_trials
 from kgbias.methods.profiles.words import top_words, word_shifts
 from tests.conftest import ROOT
@@ -36,7 +36,7 @@ def published(model: str, tmp_path: Path) -> list[Profile]:
 def test_the_published_accuracies(model: str, tmp_path: Path) -> None:
     profiles = published(model, tmp_path)
     attributes = list(profiles[0].values_by_attribute())
-    features = encode(profiles, attributes)
+    features = encode_profiles(profiles, attributes)
     chosen = list(
         random_splits(list_profile_labels(profiles, "group"), [p.name for p in profiles], 20)
     )
@@ -51,7 +51,7 @@ def test_the_published_cost_of_religion_is_that_of_a_radial_kernel(tmp_path: Pat
     much on every split; of a radial one, splits give from .04 to .08."""
     profiles = published("llama3", tmp_path)
     attributes = list(profiles[0].values_by_attribute())
-    features, groups = encode(profiles, attributes), list_profile_labels(profiles, "group")
+    features, groups = encode_profiles(profiles, attributes), list_profile_labels(profiles, "group")
     whole = features.matrix(attributes)
     less = features.matrix([a for a in attributes if a != "religion"])
     chosen = list(random_splits(groups, [p.name for p in profiles], 3))

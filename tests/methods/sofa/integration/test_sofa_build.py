@@ -21,7 +21,7 @@ from kgbias.methods.sofa.build import (
     Stereotypes,
     build_sofa_set,
     map_categories,
-    read_stereotypes,
+    read_sofa_stereotypes,
 )
 from kgbias.methods.sofa.exhibits import sofa_set_exhibits
 from kgbias.methods.sofa.paper_files import save_built
@@ -224,7 +224,7 @@ def test_reading_sbic_as_published(tmp_path: Path) -> None:
         "post,targetCategory,targetStereotype\n"
         "a post,culture,are all terrorists\nanother,race,\na third,victim,are weak\n"
     )
-    found = read_stereotypes(single)
+    found = read_sofa_stereotypes(single)
     assert (found.rows, found.unmapped) == ([("religion", "are all terrorists")], {"victim": 1})
     with (lists := tmp_path / "agg.csv").open("w", newline="") as file:
         csv.writer(file).writerows(
@@ -234,7 +234,7 @@ def test_reading_sbic_as_published(tmp_path: Path) -> None:
                 ["[]", "[]"],
             ]
         )
-    assert read_stereotypes(lists).rows == [
+    assert read_sofa_stereotypes(lists).rows == [
         ("nationality", "are lazy"),
         ("nationality", "steal"),
         ("gender", "are lazy"),
@@ -242,19 +242,19 @@ def test_reading_sbic_as_published(tmp_path: Path) -> None:
     ]
     lists.write_text('targetCategory,targetStereotype\nrace,"[""are lazy"', encoding="utf-8")
     with pytest.raises(DataError, match="a list of SBIC"):
-        read_stereotypes(lists)
+        read_sofa_stereotypes(lists)
 
 
 def test_reading_other_files(tmp_path: Path) -> None:
     (text := tmp_path / "said.txt").write_text("are kind\n\nsteal\n")
-    assert read_stereotypes(text).rows == [("", "are kind"), ("", "steal")]
+    assert read_sofa_stereotypes(text).rows == [("", "are kind"), ("", "steal")]
     (table := tmp_path / "said.tsv").write_text("claim\tcategory\nare kind\tgender\n")
-    assert read_stereotypes(table, "claim").rows == [("gender", "are kind")]
+    assert read_sofa_stereotypes(table, "claim").rows == [("gender", "are kind")]
     for wrong in (None, "statements"):
         with pytest.raises(UsageError, match="it has 'claim', 'category'"):
-            read_stereotypes(table, wrong)
+            read_sofa_stereotypes(table, wrong)
     with pytest.raises(UsageError, match="`column` applies to tables"):
-        read_stereotypes(text, "claim")
+        read_sofa_stereotypes(text, "claim")
     assert map_categories(
         [("race", "x"), ("age", "y")], SBIC_CATEGORIES, "s", keep_others=True
     ).rows == [
