@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -101,14 +101,24 @@ def _normalised_words(*parts: str) -> str:
     return " ".join(normalise(word) for part in parts for word in normalise(part).split())
 
 
+class SaidCount(NamedTuple):
+    """How often a run said a statement of a group, by the places of both in their category."""
+
+    group: int
+    statement: int
+    times: int
+
+
+SaidCounts = tuple[SaidCount, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class CategoryProbes:
     """One category of a run: its groups before every statement made about any of them.
 
     `ranks` is [groups, statements]; 1 is the group that makes the statement most likely.
-    `said_counts` are the run's triples as (group, statement, count), the first two as indices;
-    `lift` [groups, statements] is how much likelier, in bits, each statement is for a group than
-    for the others (`kgbias.probe.run_probes`).
+    `said_counts` are the run's triples; `lift` [groups, statements] is how much likelier, in bits,
+    each statement is for a group than for the others (`kgbias.probe.run_probes`).
     """
 
     category: str
@@ -116,7 +126,7 @@ class CategoryProbes:
     statements: tuple[Statement, ...]
     grid: ProbeGrid
     ranks: Counts
-    said_counts: tuple[tuple[int, int, int], ...]
+    said_counts: SaidCounts
     lift: Array
 
     def triples(self) -> list[dict[str, Any]]:

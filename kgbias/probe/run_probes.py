@@ -32,6 +32,8 @@ from kgbias.probe.result import (
     ProbeAgreement,
     ProbeStopwatch,
     RunProbes,
+    SaidCount,
+    SaidCounts,
     ScorerInfo,
     Statement,
     build_probe_set,
@@ -128,17 +130,6 @@ _MAX_CHUNK_PROBES = 4096  # probes computed between two saves
 # So few that processes end together, where there are not so many groups that each of them alone,
 # which is scored in every chunk, would add up.
 _CHUNK_PROBES, _MIN_CHUNK_STATEMENTS = 1024, 32
-
-
-class SaidCount(NamedTuple):
-    """How often a run said a statement of a group, by the places of both in their category."""
-
-    group: int
-    statement: int
-    count: int
-
-
-SaidCounts = tuple[SaidCount, ...]
 
 
 class RankedStatements(NamedTuple):

@@ -28,10 +28,9 @@ from kgbias.probe.apx import (
     read_apx,
     z_scores,
 )
-from kgbias.probe.result import Statement
+from kgbias.probe.result import SaidCount, Statement
 from kgbias.probe.run_probes import (
     RankedStatements,
-    SaidCount,
     _iter_chunks,
     compare_said_and_probable,
     count_scored_texts,

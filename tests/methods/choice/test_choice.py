@@ -568,7 +568,7 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words(texts: Texts) -> 
         return find_choices(cast(RunData, data), "")
 
     found = kind_of(0.001, "chosen more")
-    assert found is not None and found.p_value == 0.002
+    assert found is not None and found.omnibus_p == 0.002
     (finding,) = found.findings
     text = finding.said.striptags()
     assert "“love mud”" in text
@@ -577,4 +577,4 @@ def test_a_choice_that_was_shown_is_a_finding_of_its_own_words(texts: Texts) -> 
     assert "believe" not in text
     texts.check_lines(found.remark, "model believes")
     nothing = kind_of(0.4, "")
-    assert nothing is not None and not nothing.findings and nothing.p_value == 0.8
+    assert nothing is not None and not nothing.findings and nothing.omnibus_p == 0.8
