@@ -34,7 +34,7 @@ from kgbias.stats.inference import (
     resample_statistic,
 )
 from kgbias.stats.poststratification import StandardWeights, StratifiedSample
-from kgbias.stats.variance import GroupCells, estimate_crossed, measure_cells
+from kgbias.stats.variance import GroupCells, estimate_crossed_variances, measure_cells
 
 Values = np.ndarray
 Row = Sequence[str]
@@ -228,7 +228,7 @@ def wordings(samples: int = 1_000) -> Iterator[Row]:
             rng, hits = np.random.default_rng(group_count), np.zeros(3, dtype=int)
             count = samples if planted[0] == planted[2] else samples // 2
             for _ in range(count):
-                model = estimate_crossed(draw_cells(rng, group_count, *planted))
+                model = estimate_crossed_variances(draw_cells(rng, group_count, *planted))
                 hits += model.excess.low > 0, model.excess.high < 0, model.interaction.low > 0
             yield str(group_count), name, *(format_share(int(x), count) for x in hits)
 

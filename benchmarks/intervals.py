@@ -993,8 +993,8 @@ def main() -> None:
             share = proportion(hits, len(with_interval))
             printed = len(with_interval) / len(draws)
             print(
-                f"| {kind.figure} | {kind.setting} | {share.value:.3f} ({share.interval('.3f')}) | "
-                f"{printed:.0%} |",
+                f"| {kind.figure} | {kind.setting} | {share.value:.3f} "
+                f"({share.format_interval('.3f')}) | {printed:.0%} |",
                 flush=True,
             )
 

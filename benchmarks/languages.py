@@ -90,7 +90,7 @@ def print_row(name: str, trials: Sequence[Trial], cosine: float) -> None:
             if len(trials) > 1
             else proportion(int(sum(values)), len(values))
         )
-        cells += [share.value, share.interval(".3f")]
+        cells += [share.value, share.format_interval(".3f")]
     print(ROW.format(name, f"{cosine:.2f}", len(taken), *cells), flush=True)
 
 

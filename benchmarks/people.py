@@ -197,7 +197,7 @@ def table_row(model: str, source: str, figure: AgreementFigure, table: RecordedT
     return (
         f"| {model} | {source} | {table.kinds.count(figure.kind)} {figure.kind}s | "
         f"{len(table.groups)} | {figure.entries} | {asked} | {figure.auc.value:.3f} | "
-        f"{figure.auc.interval('.2f')} | {over_groups} | {floor} |"
+        f"{figure.auc.format_interval('.2f')} | {over_groups} | {floor} |"
     )
 
 

@@ -190,7 +190,7 @@ def format_figures(figures: Mapping[str, Any]) -> list[FormattedFigure]:
     for figure in pick_headlines(figures):
         estimate = figures[figure.name]
         if figure.statistic and not math.isnan(estimate.value):
-            interval = f" ({estimate.interval(figure.form)})" if estimate.is_shown else ""
+            interval = f" ({estimate.format_interval(figure.form)})" if estimate.is_shown else ""
             value = f"{estimate.value:{figure.form}}{interval}"
             formatted.append(FormattedFigure(figure.title, value, estimate.n))
     return formatted

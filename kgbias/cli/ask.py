@@ -202,7 +202,7 @@ def _describe_matching(group: RetrievedGroup) -> str:
     count = round(estimate.value * group.statements)
     return (
         f"{count} of {group.statements} statements match ({estimate.value:.1%}, "
-        f"{estimate.interval('.1%')})"
+        f"{estimate.format_interval('.1%')})"
     )
 
 
@@ -213,7 +213,7 @@ def _describe_statement(statement_found: RetrievedStatement, *, arm: bool = Fals
     return (
         f"{shorten(triple.sentence, 100)}{f' [{triple.arm}]' if arm else ''}  "
         f"said {triple.count} ({statement_found.share.value:.1%}, "
-        f"{statement_found.share.interval('.1%')}){score}  "
+        f"{statement_found.share.format_interval('.1%')}){score}  "
         f"{statement_found.why}"
     )
 

@@ -221,7 +221,7 @@ def print_verdicts(rows: Sequence[Evidence]) -> None:
 def _verdict_cells(row: Evidence) -> tuple[str, ...]:
     """What was said, believed, embedded, chosen and told in stories, each "" if unknown, and the
     sentence."""
-    lift = f"lift {row.lift.value:>+6.2f} bits ({row.lift.interval('+.1f')})"
+    lift = f"lift {row.lift.value:>+6.2f} bits ({row.lift.format_interval('+.1f')})"
     return (
         f"said {row.times:>3}",
         lift if row.lift.has_interval else "",
@@ -338,7 +338,7 @@ def _describe_way(rate: ReplicationRate, sentences: Mapping[tuple[str, str], str
         yield f"{_WAY_TITLES[rate.by]}: nothing to try"
         return
     same_text, found_text = (
-        f"{e.value:.1%}" + (f" ({e.interval('.1%')})" if e.is_shown else "")
+        f"{e.value:.1%}" + (f" ({e.format_interval('.1%')})" if e.is_shown else "")
         for e in (rate.same_sign, rate.replication_rate)
     )
     yield (

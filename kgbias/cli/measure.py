@@ -389,7 +389,7 @@ def _print_agreement(agreement: Any) -> None:
         f"{spoken_name(agreement.measure)} by {agreement.first} and by {agreement.second}: kappa "
         f"{agreement.kappa.value:.2f} ({format_kappa_interval(agreement.kappa)}), rank correlation "
         f"{agreement.rho.value:.2f} "
-        f"({agreement.rho.interval('.2f')}), {agreement.same.value:.0%} of {agreement.n} labels "
-        f"the same; places of "
+        f"({agreement.rho.format_interval('.2f')}), {agreement.same.value:.0%} of {agreement.n} "
+        f"labels the same; places of "
         f"groups by their bare means that differ (not tested): {moved_groups or 'none'}",
     )

@@ -150,7 +150,7 @@ def _describe_name_effect(row: Any) -> str:
     if not effect.value:
         return "none"
     line = (
-        f'{effect.value:+.3f} ({effect.interval("+.3f")}), "{name_effect.name}" in '
+        f'{effect.value:+.3f} ({effect.format_interval("+.3f")}), "{name_effect.name}" in '
         f"{name_effect.kind} statements"
     )
     return f"{line}; counts as none" if name_effect.is_blind else line

@@ -29,7 +29,7 @@ from kgbias.stats.keyness import (
     PromptFeatures,
     measure_keyness,
 )
-from kgbias.stats.poststratification import CHOSEN_FORM, StratifiedSample
+from kgbias.stats.poststratification import MODEL_CHOSEN_FORM, StratifiedSample
 
 # Statements of a group that come as counts, and are dealt one by one.
 MAX_DEALT_STATEMENTS = 100_000
@@ -173,7 +173,7 @@ class _ContentFeatures:
         if triple.id not in self._features_by_triple:
             self._features_by_triple[triple.id] = self._list_features(triple)
         object_features, whole_features, predicate_features = self._features_by_triple[triple.id]
-        if form == CHOSEN_FORM:
+        if form == MODEL_CHOSEN_FORM:
             return object_features | whole_features | predicate_features
         # What the crawl gave it from the group's own statements, it gave to this group more often.
         return object_features if form == OTHER_PREDICATE_FORM else object_features | whole_features
@@ -340,7 +340,7 @@ def _iter_prompt_uses(
             sample.values.astype(int), sample.counts.tolist(), strict=True
         ):
             for k in range(repeats):
-                yield triples[triple_index], CHOSEN_FORM, "", (triple_index, k), 0
+                yield triples[triple_index], MODEL_CHOSEN_FORM, "", (triple_index, k), 0
         return
     wordings = sample.design.levels.get("wordings", np.zeros(len(sample.design.clusters), np.int64))
     for triple_index, place, form, block in zip(

@@ -41,15 +41,15 @@ from kgbias.stats.inference import (
     mean,
 )
 from kgbias.stats.poststratification import (
-    CHOSEN_FORM,
-    MIN_VALUES,
+    MIN_COMPARED_VALUES,
+    MODEL_CHOSEN_FORM,
     FormResamples,
     StandardWeights,
     StratifiedSample,
     sum_arrays,
     weighted_means,
 )
-from kgbias.stats.ppi import NOT_TESTED, CorrectedDifference
+from kgbias.stats.ppi import NO_CORRECTED_DIFFERENCE, CorrectedDifference
 
 Item = TypeVar("Item")
 Pairing = Literal["rest", "pairs"]
@@ -162,7 +162,11 @@ class GroupTest:
     def label_corrected_difference(self) -> CorrectedDifference:
         """The difference corrected by labels; without a value if too few were labelled."""
         label_correction = self.forms.get("corrected")
-        return label_correction if isinstance(label_correction, CorrectedDifference) else NOT_TESTED
+        return (
+            label_correction
+            if isinstance(label_correction, CorrectedDifference)
+            else NO_CORRECTED_DIFFERENCE
+        )
 
     @property
     def headline_differs(self) -> bool:
@@ -349,7 +353,11 @@ def run_omnibus_tests(
                 sides = {
                     g.name: sampling.stratified_sample(by_group[g.id], measure) for g in members
                 }
-                sides = {name: sample for name, sample in sides.items() if sample.n >= MIN_VALUES}
+                sides = {
+                    name: sample
+                    for name, sample in sides.items()
+                    if sample.n >= MIN_COMPARED_VALUES
+                }
                 if groups is None:
                     pairs = _list_comparisons(list(sides), pairing, category)
                 else:
@@ -441,13 +449,13 @@ def run_family(
     figures = {
         "": _MeanOverForms.weighted(forms, mix.weights),
         "chosen": _MeanOverForms.weighted(
-            forms, {CHOSEN_FORM: 1.0} if CHOSEN_FORM in forms else {}
+            forms, {MODEL_CHOSEN_FORM: 1.0} if MODEL_CHOSEN_FORM in forms else {}
         ),
         "raw": _MeanOverForms.unweighted(forms),
     }
     means: dict[str, Callable[[StratifiedSample], Estimate]] = {
         "": mix.estimate,
-        "chosen": StandardWeights({CHOSEN_FORM: 1.0}, 1.0).estimate,
+        "chosen": StandardWeights({MODEL_CHOSEN_FORM: 1.0}, 1.0).estimate,
         "raw": lambda side: bootstrap(side.sample, mean),
     }
     units_by_side = build_permutation_clusters(sides, mix) if detect else None
@@ -732,7 +740,9 @@ def run_arm_tests(
                 arm: sampling.stratified_sample(arm_triples, measure, by_group=True)
                 for arm, arm_triples in arms.items()
             }
-            sides = {arm: sample for arm, sample in sides.items() if sample.n >= MIN_VALUES}
+            sides = {
+                arm: sample for arm, sample in sides.items() if sample.n >= MIN_COMPARED_VALUES
+            }
             pairs = [(arm, "none") for arm in sides if arm != "none" and "none" in sides]
             if pairs := pairs or list(combinations(sides, 2)):
                 tests += run_family(measure, category, sides, pairs, "", correction).tests

@@ -38,9 +38,10 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, ProbedEdge, ProbeRun, TripleView
 from kgbias.io.text import spoken_name
 from kgbias.measures import get_measure
+from kgbias.stats.designs import NORMAL_95
 from kgbias.stats.inference import DEFAULT_DRAWS, Estimate, Sample, Values
 from kgbias.stats.poststratification import StandardWeights, StratifiedSample
-from kgbias.stats.ppi import NOT_TESTED, CorrectedDifference
+from kgbias.stats.ppi import NO_CORRECTED_DIFFERENCE, CorrectedDifference
 from kgbias.stats.units import resample_interval
 
 AFFINITY = "affinity"
@@ -111,7 +112,7 @@ class ModelContrast:
         default=None, repr=False, compare=False
     )
     statistic: str = "mean"
-    corrected: CorrectedDifference = NOT_TESTED
+    corrected: CorrectedDifference = NO_CORRECTED_DIFFERENCE
 
     @property
     def differs(self) -> bool:
@@ -380,7 +381,7 @@ def _contrast_crawls(
     ).tests
     difference = test.difference
     # The standard error that a normal interval of this width would have.
-    error = (difference.high - difference.low) / (2 * 1.959964)
+    error = (difference.high - difference.low) / (2 * NORMAL_95)
     designs = [s.sample.design for s in sides.values()]
     freedom = float(
         sum(

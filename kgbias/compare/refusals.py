@@ -4,7 +4,7 @@ The unit is the prompt, by its first attempt: a prompt that was refused is asked
 that declines it will do so again, so that counting attempts counts the same refusal many times. A
 prompt that was asked several times counts once, as the share of its answers that were refused. A
 group is held against the others of its category at one mix of strategies and templates
-(`kgbias.stats.keyness.difference_at_one_mix`), and that difference is tested by dealing whole
+(`kgbias.stats.keyness.mantel_haenszel_difference`), and that difference is tested by dealing whole
 prompts of the same strategy and template anew.
 """
 
@@ -19,7 +19,7 @@ from kgbias.graph.profiles import READING_STRATEGY
 from kgbias.graph.types import Generation, Group
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import clustered_proportion, proportion
-from kgbias.stats.keyness import Floats, Ints, difference_at_one_mix
+from kgbias.stats.keyness import Floats, Ints, mantel_haenszel_difference
 
 _MIN_PROMPTS = 3  # prompts of a group; of fewer there is no interval
 _MIN_NOTABLE_SHARE = 0.05  # of all prompts refused: below, refusals are not what a model does
@@ -167,7 +167,9 @@ def _measure_category(
         GroupRefusals(
             group_record.name,
             estimate_refusal_share(prompt_shares[in_group].tolist()),
-            difference_at_one_mix(in_group, block, prompt_shares) if test else Estimate.missing(),
+            mantel_haenszel_difference(in_group, block, prompt_shares)
+            if test
+            else Estimate.missing(),
             float(test.p_values[place]) if test else float("nan"),
             float(test.corrected[place]) if test else float("nan"),
         )
@@ -195,11 +197,11 @@ def _deal_anew(
     """Test the difference of each group from the others by dealing the prompts of each block anew:
     the observed deal is one of them, so p is never 0 (Phipson and Smyth 2010).
 
-    A group's `difference_at_one_mix` is, but for a factor that no deal changes, how far the shares
-    of its prompts exceed the mean of their block, summed. p is corrected by how often the largest
-    standardised sum of any group is as large in a deal, step by step (Westfall and Young 1993,
-    algorithm 4.1): of two groups, whose differences are one, that corrects nothing. None if no deal
-    changes anything: no block in which shares differ has prompts about two groups."""
+    A group's `mantel_haenszel_difference` is, but for a factor that no deal changes, how far the
+    shares of its prompts exceed the mean of their block, summed. p is corrected by how often the
+    largest standardised sum of any group is as large in a deal, step by step (Westfall and Young
+    1993, algorithm 4.1): of two groups, whose differences are one, that corrects nothing. None if
+    no deal changes anything: no block in which shares differ has prompts about two groups."""
     sizes = np.bincount(block)
     exceedances = shares - (np.bincount(block, shares) / sizes)[block]
     in_block = np.zeros((groups, len(sizes)))

@@ -16,7 +16,7 @@ from kgbias.stats.inference import Sample
 from kgbias.stats.variance import (
     CrossedVariances,
     VarianceComponents,
-    estimate_crossed,
+    estimate_crossed_variances,
     measure_cells,
 )
 
@@ -123,7 +123,7 @@ def _cross_units(
         )
         for group_keys in keys_by_group.values()
     ]
-    return estimate_crossed([row for row in rows if row is not None])
+    return estimate_crossed_variances([row for row in rows if row is not None])
 
 
 def _wording_numbers(sample: Sample) -> np.ndarray:

@@ -92,7 +92,7 @@ def add_story_shares(table: StatementTable, block: ColumnBlock) -> None:
             story_share = run_stories.find_share(ids[table.group[row]], statement)
             if story_share.has_interval:
                 text = (
-                    f"{story_share.value:.0%} ({story_share.interval('.0%')}) of "
+                    f"{story_share.value:.0%} ({story_share.format_interval('.0%')}) of "
                     f"{pluralise(story_share.n, 'prompt')}"
                 )
                 text = f"{text}, run {storable(run_stories.story_run)}"

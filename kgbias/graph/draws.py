@@ -27,7 +27,7 @@ from kgbias.graph.types import TripleView, node_id
 from kgbias.measures import get_measure, measure_values
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Sample
-from kgbias.stats.poststratification import CHOSEN_FORM, Keys, StratifiedSample
+from kgbias.stats.poststratification import MODEL_CHOSEN_FORM, Keys, StratifiedSample
 
 _INITIAL_STRATEGY = (
     "initialise"  # the strategy of the first round, whose prompts give initial predicates
@@ -280,7 +280,7 @@ def _initial_predicate(place: str, draw: DrawRow) -> str:
 def _place_form(draw: DrawRow, given_predicate: str, initial_by_id: dict[str, str]) -> str:
     """The form of a place: what its prompt supplied."""
     if draw.strategy == _PREDICATE_STRATEGY:
-        return CHOSEN_FORM
+        return MODEL_CHOSEN_FORM
     if given_predicate:
         return f"given {given_predicate}"
     if draw.strategy == _OBJECT_STRATEGY:

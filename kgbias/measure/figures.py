@@ -30,7 +30,7 @@ from kgbias.measures import (
     order_measures,
     scored_measures,
 )
-from kgbias.stats.estimate import COVERS
+from kgbias.stats.estimate import COVERS_WORD
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
     STATISTICS,
@@ -42,8 +42,8 @@ from kgbias.stats.inference import (
     mean,
 )
 from kgbias.stats.poststratification import (
-    CHOSEN_FORM,
-    MIN_VALUES,
+    MIN_COMPARED_VALUES,
+    MODEL_CHOSEN_FORM,
     StandardWeights,
     StratifiedSample,
 )
@@ -247,7 +247,9 @@ def _category_mixes(
             group_samples = [
                 a for (name, id), a in samples.items() if name == measure and id in ids
             ]
-            group_samples = [a for a in group_samples if a.n >= MIN_VALUES and a.forms is not None]
+            group_samples = [
+                a for a in group_samples if a.n >= MIN_COMPARED_VALUES and a.forms is not None
+            ]
             if group_samples:
                 mixes[measure, category] = StandardWeights.from_samples(group_samples)
     return mixes
@@ -260,7 +262,7 @@ def _compute_figure(
     sample = stratified.sample
     covers = ("statements",) if sample.design is None else sample.design.covers
     resampling_text = _RESAMPLING_TEXTS[sample.design is not None]
-    covers_text = f"; {COVERS} {', '.join(covers)}"
+    covers_text = f"; {COVERS_WORD} {', '.join(covers)}"
     if figure.over == "standardised":
         # A group that lacks one of the forms of the mix cannot be weighted to it.
         if mix is None or not mix.weights or not set(mix.weights) <= stratified.sizes().keys():
@@ -271,7 +273,7 @@ def _compute_figure(
     assert figure.statistic is not None
     statistic, prompt_text = STATISTICS[figure.statistic], ""
     if figure.over == "chosen":
-        sample = stratified.form_sample(CHOSEN_FORM)
+        sample = stratified.form_sample(MODEL_CHOSEN_FORM)
         if not len(sample.values):
             return None
         prompt_text = "; where the model chose the predicate"
@@ -313,7 +315,7 @@ def describe_intervals(figures: Iterable[GroupScore]) -> dict[str, list[str]]:
             # `_compute_figure` joins the parts; those that differ from group to group are dropped.
             first_part, *other_parts = score.method.split("; ")
             method = "; ".join(
-                [first_part, *(part for part in other_parts if part.startswith(COVERS))]
+                [first_part, *(part for part in other_parts if part.startswith(COVERS_WORD))]
             )
             by_measure[measure.name][method].add(score.measure)
     measures_by_method: dict[str, list[str]] = defaultdict(list)

@@ -39,16 +39,16 @@ from kgbias.measures import (
     corrected_figure,
     get_measure,
 )
-from kgbias.stats.estimate import COVERS, Estimate
+from kgbias.stats.estimate import COVERS_WORD, Estimate
 from kgbias.stats.inference import DEFAULT_DRAWS, STATISTICS, Values, mean
 from kgbias.stats.poststratification import (
-    CHOSEN_FORM,
-    MIN_VALUES,
+    MIN_COMPARED_VALUES,
+    MODEL_CHOSEN_FORM,
     StandardWeights,
     StratifiedSample,
 )
 from kgbias.stats.ppi import (
-    NOT_TESTED,
+    NO_CORRECTED_DIFFERENCE,
     CorrectedDifference,
     CorrectedFigure,
     RectifierCell,
@@ -237,7 +237,10 @@ class LabelCorrections:
 
     def has_enough_statements(self, group: str) -> bool:
         """Whether a group has enough statements to be compared with others."""
-        return group in self._samples_by_group and self._samples_by_group[group].n >= MIN_VALUES
+        return (
+            group in self._samples_by_group
+            and self._samples_by_group[group].n >= MIN_COMPARED_VALUES
+        )
 
     def pooled_mix(
         self, groups: Sequence[str], other: "LabelCorrections | None" = None
@@ -296,13 +299,13 @@ class LabelCorrections:
     ) -> CorrectedDifference:
         """The corrected mean of some groups' statements minus that of others, which may be those of
         another run, at a mix of prompts; n is the number of labels by which they are corrected.
-        `NOT_TESTED` without enough."""
+        `NO_CORRECTED_DIFFERENCE` without enough."""
         first_side, second_side = (
             self._make_side(first, mix, 1),
             (other or self)._make_side(second, mix, 2),
         )
         if first_side is None or second_side is None:
-            return NOT_TESTED
+            return NO_CORRECTED_DIFFERENCE
         e = first_side.mean.subtract(second_side.mean)
         p = (
             first_side.mean.test(second_side.mean)
@@ -395,7 +398,7 @@ class LabelCorrections:
             is_chosen = (
                 np.zeros(len(sample.sample.values), dtype=bool)
                 if forms is None
-                else (forms == CHOSEN_FORM)
+                else (forms == MODEL_CHOSEN_FORM)
             )
             sample = sample.select(is_chosen)
         name, shares = self.measure.name, self.labels.shares
@@ -521,7 +524,7 @@ class CorrectedDifferences:
         the category."""
         corrections = self._by_arm.get(arm, {}).get(measure)
         if corrections is None:
-            return NOT_TESTED
+            return NO_CORRECTED_DIFFERENCE
         ids = self._ids[category]
         compared_ids = (
             [ids[n] for n in self._compared_names if n in ids]
@@ -560,7 +563,7 @@ class CorrectedRunDifferences:
             self._corrections_by_run.get(name, {}).get(measure) for name in (first, second)
         )
         if first_corrections is None or second_corrections is None:
-            return NOT_TESTED
+            return NO_CORRECTED_DIFFERENCE
         ids = [self._ids[group]]
         return first_corrections.corrected_difference(
             ids, ids, first_corrections.pooled_mix(ids, second_corrections), second_corrections
@@ -615,7 +618,7 @@ def _describe_method(
     return (
         f"{CORRECTED_PREFIX}by {pluralise(corrected.n, 'label')} {corrections.labels.labelled_by}, "
         f"{label_source}{test_text}; prediction-powered, "
-        f"{DEFAULT_DRAWS} draws; {COVERS} {', '.join(corrections.covers)}, the scorer's errors"
+        f"{DEFAULT_DRAWS} draws; {COVERS_WORD} {', '.join(corrections.covers)}, the scorer's errors"
     )
 
 

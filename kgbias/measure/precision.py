@@ -76,7 +76,7 @@ class LabelAgreement:
         line = (
             f"{self.scorer} and the labels of {self.same.n + self.unjudged} statements for "
             f"{self.measure}, by {self.by}: kappa {self.kappa.value:.2f} "
-            f"({self.kappa.interval('.2f')}), {self.same.value:.0%} the same"
+            f"({self.kappa.format_interval('.2f')}), {self.same.value:.0%} the same"
         )
         return line + (f"; {self.unjudged} got no judgement" if self.unjudged else "")
 

@@ -194,7 +194,7 @@ def cohens_kappa(
 
 def format_kappa_interval(kappa: Estimate) -> str:
     """The interval of a kappa, or from how many statements on there would be one."""
-    return kappa.interval(".2f", f"no interval below {MIN_KAPPA_STATEMENTS} statements")
+    return kappa.format_interval(".2f", f"no interval below {MIN_KAPPA_STATEMENTS} statements")
 
 
 def _interval_width(estimate: Estimate) -> float:

@@ -55,7 +55,7 @@ class Precision:
         return self.tau.low >= MIN_TAU
 
     def __str__(self) -> str:
-        interval = f" ({self.tau.interval('.3f')})" if self.tau.is_shown else ""
+        interval = f" ({self.tau.format_interval('.3f')})" if self.tau.is_shown else ""
         verdict = "kept" if self.keeps_order else "not kept: rank groups in float32"
         return (
             f"{self.model} in {self.dtype}: perplexities differ from float32's by "

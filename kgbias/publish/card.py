@@ -343,7 +343,7 @@ def _group_lines(source: CardSource) -> Iterator[str]:
 def _format_figure(figure: GroupScore, form: str) -> str:
     if not math.isfinite(figure.value):
         return ""
-    interval = figure.interval(form, none="")
+    interval = figure.format_interval(form, none="")
     return f"{figure.value:{form}}{interval and f' ({interval})'}"
 
 

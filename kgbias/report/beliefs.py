@@ -651,7 +651,9 @@ def _draw_lift_scatter(axes: Any, comparison: BeliefComparison, pair: ModelAgree
         )
     rho = format_number(pair.rank_correlation.value, ".2f")
     interval_text = (
-        f" [{pair.rank_correlation.interval('.2f')}]" if pair.rank_correlation.is_shown else ""
+        f" [{pair.rank_correlation.format_interval('.2f')}]"
+        if pair.rank_correlation.is_shown
+        else ""
     )
     axes.set_title(f"rank correlation {rho}{interval_text}, n = {pair.pairs:,}", fontsize=6.5)
     axes.set_xlabel(f"lift in {shorten_name(comparison.models[first].label, 22)} (bits)")

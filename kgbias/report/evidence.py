@@ -362,13 +362,15 @@ def _statement(predicate: str, object: str) -> str:
 def _figure_words(row: Evidence) -> str:
     """A row's figures, for a list."""
     cells = [f"{row.times}×"] if row.times else []
-    cells += [f"lift {row.lift.value:+z.1f} bits ({row.lift.interval('+z.1f')})"]
+    cells += [f"lift {row.lift.value:+z.1f} bits ({row.lift.format_interval('+z.1f')})"]
     if not math.isnan(row.association.value):
         cells.append(f"association {row.association.value:+z.1f}")
     if not math.isnan(row.regard):
         cells.append(f"regard {row.regard:+z.2f}")
     if row.story_share.has_interval:
-        cells.append(f"in stories {row.story_share.value:.0%} ({row.story_share.interval('.0%')})")
+        cells.append(
+            f"in stories {row.story_share.value:.0%} ({row.story_share.format_interval('.0%')})"
+        )
     return ", ".join([*cells, *describe_cells(row.added)])
 
 
@@ -573,7 +575,7 @@ def _scatter_note(statements: Sequence[GroupStatement], listed_count: int) -> st
         text += (
             " The mean lift of what was said about a group is "
             f"{format_number(gap.value, '+.2f')} bits "
-            f"[{gap.interval('+.2f').replace(' to ', ', ')}] "
+            f"[{gap.format_interval('+.2f').replace(' to ', ', ')}] "
             "above that of what was said only about others (resampled over statements, those of "
             "one predicate together)."
         )

@@ -596,7 +596,7 @@ def _belief_remarks(data: MultiRunData) -> tuple[str, ...]:
 
 
 def _bracket_interval(estimate: Estimate) -> str:
-    return f" [{estimate.interval('.2f')}]" if estimate.is_shown else ""
+    return f" [{estimate.format_interval('.2f')}]" if estimate.is_shown else ""
 
 
 def _shared_remark(data: MultiRunData) -> tuple[str, ...]:

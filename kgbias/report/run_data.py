@@ -81,7 +81,7 @@ from kgbias.probe.run_probes import (
 )
 from kgbias.report.figures import GroupFigures
 from kgbias.stats.inference import Estimate, bootstrap, mean, proportion
-from kgbias.stats.poststratification import CHOSEN_FORM
+from kgbias.stats.poststratification import MODEL_CHOSEN_FORM
 from kgbias.stats.variance import VarianceComponents
 
 _MAX_TITLE_GROUPS = 4  # groups in the title, if they have no category
@@ -572,7 +572,7 @@ class ArmData:
             stratified = self.run_data.draws.stratified_sample(
                 self.comparable_by_group.get(group.id, ()), measure
             )
-            sample = stratified.form_sample(CHOSEN_FORM) if chosen else stratified.sample
+            sample = stratified.form_sample(MODEL_CHOSEN_FORM) if chosen else stratified.sample
             if sample.design is not None and sample.places is not None and len(sample.values):
                 of_place = sample.design.levels.get("wordings")
                 if of_place is not None:

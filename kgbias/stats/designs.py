@@ -9,6 +9,7 @@ a level above.
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ Places = NDArray[np.int64]
 
 _MAX_CHUNK_WEIGHTS = 4_000_000  # weights in memory at once
 _NOISE_SHARE = 0.6  # the share of the sampling variance of a level's units
-NORMAL_95 = 1.959964
+NORMAL_95 = 1.959964  # the standard errors to either end of a normal 95% interval
 _MIN_ERROR_SHARE = 1e-6  # the least share of the standard error that a resample may have
 
 
@@ -125,40 +126,48 @@ class StudentScale:
         return self.value - deviations * self.error
 
 
+class UnitStatistic(NamedTuple):
+    """The statistic of one unit of a level, such as one wording: its value, and the variance of
+    that over the resamples of its places."""
+
+    value: float
+    noise: float
+
+
 @dataclass(frozen=True, slots=True)
 class Resamples:
     """A statistic over resamples of a design.
 
     Attributes:
         place_draws: [draws], over the places alone.
-        units: for each level, its units, each with the statistic of its values and the variance of
-            that over the resamples.
+        units: for each level, the statistic of each of its units.
         scale: for a mean whose interval is a bootstrap-t; None: a percentile interval.
     """
 
     place_draws: Values
-    units: Mapping[str, Mapping[int, tuple[float, float]]]
+    units: Mapping[str, Mapping[int, UnitStatistic]]
     scale: StudentScale | None = None
 
     def subtract(self, other: "Resamples") -> "Resamples":
         """The difference of two statistics that were resampled separately; a level that both have
         becomes that of their difference, unit by unit. Its interval is a percentile interval: the
         skew of two means all but cancels."""
-        return Resamples(
-            self.place_draws - other.place_draws,
-            {
-                name: {
-                    u: (own[u][0] - theirs[u][0], own[u][1] + theirs[u][1])
-                    for u in own.keys() & theirs.keys()
-                }
-                for name, own in self.units.items()
-                if (theirs := other.units.get(name)) is not None
-            },
-        )
+        differences: dict[str, dict[int, UnitStatistic]] = {}
+        for name in self.units:
+            if name not in other.units:
+                continue
+            own, theirs = self.units[name], other.units[name]
+            differences[name] = {
+                unit: UnitStatistic(
+                    own[unit].value - theirs[unit].value, own[unit].noise + theirs[unit].noise
+                )
+                for unit in own.keys() & theirs.keys()
+            }
+        return Resamples(self.place_draws - other.place_draws, differences)
 
     def replicates(self, rng: np.random.Generator) -> Values:
         """The statistic over resamples of the places and of all levels, [draws]: each level adds
-        the `draw_likely_effects` of its units."""
+        the `draw_mean_effects` of its units."""
         return self._with_effects(self.place_draws, rng)
 
     def interval(self, level: float, rng: np.random.Generator) -> Interval:
@@ -177,7 +186,7 @@ class Resamples:
     def _with_effects(self, drawn: Values, rng: np.random.Generator) -> Values:
         for units in self.units.values():
             values, noise = np.array(list(units.values()), dtype=np.float64).reshape(-1, 2).T
-            drawn = drawn + draw_likely_effects(values, noise, len(drawn), rng)
+            drawn = drawn + draw_mean_effects(values, noise, len(drawn), rng)
         return drawn
 
 
@@ -224,11 +233,11 @@ def resample(
             error_draws.append(errors(weights))
         for part, (_, _, members, share) in zip(replicates[1:], units, strict=True):
             part.append(statistic(value_weights, members, share))
-    levels: dict[str, dict[int, tuple[float, float]]] = {name: {} for name in design.levels}
+    levels: dict[str, dict[int, UnitStatistic]] = {name: {} for name in design.levels}
     ones = np.ones(len(places))
     for part, (name, unit, members, share) in zip(replicates[1:], units, strict=True):
         value = float(statistic(ones, members, share))
-        levels[name][unit] = value, _defined_variance(np.concatenate(part))
+        levels[name][unit] = UnitStatistic(value, _defined_variance(np.concatenate(part)))
     scale = None
     if errors is not None:
         error = float(errors(np.ones((1, len(design.strata))))[0])
@@ -236,7 +245,7 @@ def resample(
     return Resamples(np.concatenate(replicates[0]), levels, scale)
 
 
-def draw_likely_effects(
+def draw_mean_effects(
     values: Values, noise: Values, draws: int, rng: np.random.Generator
 ) -> Values:
     """Plausible means of the effects of a level's units, [draws], given each unit's value and the

@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 from kgbias.io.columns import HasInterval
 from kgbias.io.text import format_number, html
 
-COVERS = "covers"
+COVERS_WORD = "covers"
 """The word in a method's description that comes before the variances its interval covers."""
 
 
-def covered_variances(method: str) -> tuple[str, ...]:
-    """The variances that an interval covers, according to the description of its method:
+def parse_covered_variances(method: str) -> tuple[str, ...]:
+    """The variances that an interval covers, read from the description of its method:
     "statements" (another sample from the same model and prompts), "wordings" (other wordings of the
     prompts), "recrawls" (the same crawl once more); empty if it does not say."""
-    _, separator, names = method.rpartition(f"{COVERS} ")
+    _, separator, names = method.rpartition(f"{COVERS_WORD} ")
     return tuple(names.split(", ")) if separator else ()
 
 
@@ -67,7 +67,7 @@ class Estimate(HasInterval):
             return Estimate.missing(self.n, self.clip(lowest, highest).value)
         return self.clip(lowest, highest)
 
-    def interval(self, form: str = ".3g", none: str = "-") -> str:
+    def format_interval(self, form: str = ".3g", none: str = "-") -> str:
         """The interval as "LOW to HIGH", each end formatted by `form`; `none` without one."""
         if not self.is_shown:
             return none

@@ -33,7 +33,7 @@ from kgbias.stats.estimate import Interval
 Values = NDArray[np.float64]
 
 _MAX_LISTED_VALUES = 100_000  # observations of a sample that may be listed one by one
-MAX_EXACT_COUNT = 1 << 53  # the most that a multinomial can draw and a float counts exactly
+MAX_FLOAT_INTEGER = 1 << 53  # the most that a multinomial can draw and a float counts exactly
 
 
 class ValueCounts(NamedTuple):
@@ -117,7 +117,7 @@ class Sample:
         """The number of observations."""
         # A sum in int64 could overflow: counts of an import may be as large as 2**53 each.
         float_count = float(self.counts.sum(dtype=np.float64))
-        return int(float_count) if float_count < MAX_EXACT_COUNT else sum(map(int, self.counts))
+        return int(float_count) if float_count < MAX_FLOAT_INTEGER else sum(map(int, self.counts))
 
     @property
     def range(self) -> tuple[float, float]:
@@ -192,7 +192,7 @@ _MAX_CHUNK_VALUES = 4_000_000  # resampled values in memory at once
 _MAX_MEAN_REPEATS = 2  # mean repeats of a value up to which draws are made one by one
 _MIN_NORMAL_VALUES = 5000  # values; beyond this, the mean of a resample is normal to many digits
 _MAX_DISTINCT_VALUES = 200  # distinct values; up to this many, drawing by counts is fast enough
-MIN_SKEWED_VALUES = 20
+MIN_BOUNDED_VALUES = 20
 """The fewest observations for the interval of a mean of a measure with bounds: fewer do not show
 how rare high values are."""
 _MAX_SKEWED_VALUES = 5_000  # observations; beyond this, a mean has no skew to speak of
@@ -224,15 +224,16 @@ def bootstrap(
     level: float = 0.95,
     seed: int = 0,
 ) -> Estimate:
-    """The bootstrap interval of a statistic (Efron 1979): a percentile interval or, for the mean of
-    a sample with bounds, a bootstrap-t within them.
+    """The interval of a statistic, in the way that suits the sample: as a rule of the bootstrap
+    (Efron 1979), a percentile interval or, for the mean of a sample with bounds, a bootstrap-t
+    within them; for counts Wilson's, for labels of which nearly all are the same, Jeffreys'.
 
     `values` has shape [n]; `statistic` maps an array of shape [draws, n] to shape [draws], working
     along the last axis. The same values, draws and seed give the same interval.
 
     A `Sample` of very many observations is resampled by how often each distinct value is drawn,
     which has the same distribution and needs a `Statistic`; so does one with a design, whose
-    clusters are resampled (`kgbias.stats.designs.resample_effects`).
+    clusters are resampled (`kgbias.stats.designs.draw_mean_effects`).
 
     A count (`total` of values that are all 0 or 1) gets Wilson's interval instead, for as many
     independent observations as have its variance over the resamples: percentiles of a few cases
@@ -241,15 +242,15 @@ def bootstrap(
     """
     sample = Sample.from_values(values)
     if statistic is total and sample.signs is not None and is_one_sided(sample):
-        of_mean = _bootstrap_label_mean(sample, mean, draws, level, seed)
+        of_mean = _jeffreys_label_mean(sample, mean, draws, level, seed)
         value, n = float(sample.counts @ sample.values), sample.n
         return Estimate(value, min(n * of_mean.low, value), max(n * of_mean.high, value), n)
     if statistic is total and len(sample.values) and set(sample.values) <= {0.0, 1.0}:
-        return _bootstrap_count(sample, draws, level, seed)
+        return _wilson_count(sample, draws, level, seed)
     if isinstance(statistic, Statistic) and statistic.is_mean and is_one_sided(sample):
-        return _bootstrap_label_mean(sample, statistic, draws, level, seed)
+        return _jeffreys_label_mean(sample, statistic, draws, level, seed)
     if isinstance(statistic, Statistic):
-        fewest = MIN_SKEWED_VALUES if is_studentised(sample, statistic) else statistic.min_count
+        fewest = MIN_BOUNDED_VALUES if is_studentised(sample, statistic) else statistic.min_count
         if 0 < sample.n < fewest:
             values, counts = sample.distinct_values()
             return Estimate.missing(sample.n, float(statistic.from_counts(values, counts)))
@@ -304,7 +305,7 @@ def few_units_widening(units: int) -> float:
     return student_quantile(0.975, units - 1) * math.sqrt(units / (units - 1)) / NORMAL_95
 
 
-def _bootstrap_count(sample: Sample, draws: int, level: float, seed: int) -> Estimate:
+def _wilson_count(sample: Sample, draws: int, level: float, seed: int) -> Estimate:
     """The number of observations that are 1, with Wilson's interval at the effective sample size
     (Korn and Graubard 1998; Dean and Pagano 2015)."""
     count = float(sample.counts @ sample.values)
@@ -337,7 +338,7 @@ def is_one_sided(sample: Sample) -> bool:
     return int(counts.sum() - counts.max()) < _MIN_OTHER_LABELS
 
 
-def _bootstrap_label_mean(
+def _jeffreys_label_mean(
     sample: Sample, statistic: Statistic, draws: int, level: float, seed: int
 ) -> Estimate:
     """The mean of labels' signs. Where most have the same label, a sample may show nothing of the
@@ -354,7 +355,7 @@ def _bootstrap_label_mean(
     variance = None
     if sample.design is not None:
         variance = resample_statistic(sample, statistic, draws, rng).variance(rng)
-    low, high = label_mean_interval(labels, shares, n, clusters, variance, level, rng)
+    low, high = jeffreys_label_mean_interval(labels, shares, n, clusters, variance, level, rng)
     if len(set(sample.values)) == 1 and labels[0] < mean < labels[-1]:
         # The prior's labels on both sides cancel, but what was not seen may be on one of them.
         unseen = wilson_interval(0.0, min(n, clusters), NormalDist().inv_cdf((1 + level) / 2)).high
@@ -373,7 +374,7 @@ def hybrid_interval(first: Estimate, second: Estimate) -> Interval:
     return Interval(value - below, value + above)
 
 
-def label_mean_interval(
+def jeffreys_label_mean_interval(
     labels: Values,
     shares: Values,
     n: int,
@@ -590,7 +591,7 @@ def resample_statistic(
     values, counts = sample.distinct_values()
     n, step = sample.n, max(1, _MAX_CHUNK_VALUES // len(values))
     # numpy draws no more at once; weights are then scaled up to n.
-    drawn_size = min(n, MAX_EXACT_COUNT)
+    drawn_size = min(n, MAX_FLOAT_INTEGER)
     replicates, error_draws, unit_sizes = [], [], np.ones_like(values)
     for start in range(0, draws, step):
         size = min(step, draws - start)
@@ -881,8 +882,8 @@ def resample_means(sample: Values | Sample, draws: int, rng: np.random.Generator
         deviation = math.sqrt(float(counts @ (distinct - mean) ** 2) / n)
         return np.asarray(rng.normal(mean, deviation / math.sqrt(n), size=draws))
     if len(distinct) <= n / 4:
-        drawn_counts = rng.multinomial(min(n, MAX_EXACT_COUNT), counts / counts.sum(), size=draws)
-        return np.asarray(drawn_counts @ distinct / min(n, MAX_EXACT_COUNT), dtype=np.float64)
+        drawn_counts = rng.multinomial(min(n, MAX_FLOAT_INTEGER), counts / counts.sum(), size=draws)
+        return np.asarray(drawn_counts @ distinct / min(n, MAX_FLOAT_INTEGER), dtype=np.float64)
     values = np.repeat(sample.values, sample.counts)
     step = max(1, _MAX_CHUNK_VALUES // n)
     batches = [

@@ -26,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from kgbias.stats.designs import NORMAL_95
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import hybrid_interval, share_interval, wilson_interval
 
@@ -34,7 +35,6 @@ SIGNIFICANCE_LEVEL = 0.05
 DEFAULT_DEALS = 999
 MIN_PROMPTS = 3  # of all groups, that have a feature, for it to be tested
 _CONTINUITY_PROMPTS = 0.5  # prompts, to each of the four numbers of a log-odds ratio
-_NORMAL_95 = 1.959964
 _BISECTIONS = 50  # of where an end of an interval may lie
 
 Floats = NDArray[np.float64]
@@ -47,31 +47,31 @@ class FeatureTable:
     """Which prompts have which features.
 
     Attributes:
-        groups: how many groups there are.
-        group: [n], the number of each prompt's group.
-        block: [n], the number of its block: prompts of one block could be dealt to any group that
-            has one there.
-        features: how many features there are.
+        group_count: how many groups there are.
+        prompt_groups: [n], the number of each prompt's group.
+        prompt_blocks: [n], the number of its block: prompts of one block could be dealt to any
+            group that has one there.
+        feature_count: how many features there are.
         rows, columns: [m], the prompt and the feature of each pair that goes together, once each.
     """
 
-    groups: int
-    group: Ints
-    block: Ints
-    features: int
+    group_count: int
+    prompt_groups: Ints
+    prompt_blocks: Ints
+    feature_count: int
     rows: Ints
     columns: Ints
 
     @property
     def sizes(self) -> Ints:
         """How many prompts each group has, [g]."""
-        return np.bincount(self.group, minlength=self.groups)
+        return np.bincount(self.prompt_groups, minlength=self.group_count)
 
     def counts(self, group: Ints) -> Ints:
         """How many prompts of each group have each feature, [g, f], with prompts dealt so."""
-        cells = group[self.rows] * self.features + self.columns
-        totals = np.bincount(cells, minlength=self.groups * self.features)
-        return totals.reshape(self.groups, self.features)
+        cells = group[self.rows] * self.feature_count + self.columns
+        totals = np.bincount(cells, minlength=self.group_count * self.feature_count)
+        return totals.reshape(self.group_count, self.feature_count)
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -120,13 +120,17 @@ class Keyness:
 
     def difference(self, group: int, feature: int) -> Estimate:
         """The share of the group's prompts that have the feature, less the share of the others'
-        (`difference_at_one_mix`)."""
-        having = np.zeros(len(self.table.group))
+        (`mantel_haenszel_difference`)."""
+        having = np.zeros(len(self.table.prompt_groups))
         having[self.table.rows[self.table.columns == feature]] = 1
-        return difference_at_one_mix(self.table.group == group, self.table.block, having)
+        return mantel_haenszel_difference(
+            self.table.prompt_groups == group, self.table.prompt_blocks, having
+        )
 
 
-def difference_at_one_mix(in_group: NDArray[np.bool_], block: Ints, shares: Floats) -> Estimate:
+def mantel_haenszel_difference(
+    in_group: NDArray[np.bool_], block: Ints, shares: Floats
+) -> Estimate:
     """The mean share of a group's prompts less that of the others', at one mix of blocks: with the
     weights of Mantel and Haenszel (1959), which use the blocks in which both were asked. The
     interval is Newcombe's hybrid score interval (1998, method 10), from Wilson's intervals of both
@@ -156,7 +160,7 @@ def _share_at_mix(mix: Floats, shared: NDArray[Any], block: Ints, shares: Floats
     effective = 1 / float((weights**2 / sizes).sum())
     share, prompts = min(1.0, float((weights * sums / sizes).sum())), int(sizes.sum())
     if np.isin(shares, (0.0, 1.0)).all() or prompts < 2:
-        return Estimate(share, *wilson_interval(share, effective, _NORMAL_95), prompts)
+        return Estimate(share, *wilson_interval(share, effective, NORMAL_95), prompts)
     # Shares between 0 and 1 vary less than prompts that have the feature or not.
     variance = float(shares[shared[block]].var(ddof=1)) / effective
     return Estimate(share, *share_interval(share, variance, prompts, prompts - 1), prompts)
@@ -191,7 +195,7 @@ def log_odds_ratio(having: Any, total: Any, other_having: Any, other_total: Any)
         for count in (having, total - having, other_having, other_total - other_having)
     )
     value = np.log(first / second) - np.log(third / fourth)
-    margin = _NORMAL_95 * np.sqrt(1 / first + 1 / second + 1 / third + 1 / fourth)
+    margin = NORMAL_95 * np.sqrt(1 / first + 1 / second + 1 / third + 1 / fourth)
     all_having, n = having + other_having, total + other_total
     ends = []
     for limit, end in (
@@ -207,7 +211,7 @@ def log_odds_ratio(having: Any, total: Any, other_having: Any, other_total: Any)
             # variance (Cornfield 1956), n / (n - 1) times (Miettinen and Nurminen 1985).
             with np.errstate(divide="ignore"):
                 variance = 1 / sum(1 / cell for cell in cells)
-            rejected = (having - middle) ** 2 * (n - 1) / n > _NORMAL_95**2 * variance
+            rejected = (having - middle) ** 2 * (n - 1) / n > NORMAL_95**2 * variance
             outside = np.where(rejected, middle, outside)
             inside = np.where(rejected, inside, middle)
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -300,7 +304,7 @@ class PromptFeatures:
             return {}
         tried = sorted({f for _, f in significant})
         place = {f: n for n, f in enumerate(tried)}
-        tried_features, groups = [features[f] for f in tried], keyness.table.groups
+        tried_features, groups = [features[f] for f in tried], keyness.table.group_count
         largest_p = dict.fromkeys(significant, 0.0)
         for wording in wordings:
             refitted = measure_keyness(
@@ -322,7 +326,7 @@ def measure_keyness(
 ) -> Keyness:
     """Test each feature of each group against the other groups. `deals` is how often whole tables
     are dealt anew, from the `seed`."""
-    counts, sizes = table.counts(table.group), table.sizes
+    counts, sizes = table.counts(table.prompt_groups), table.sizes
     null = _NullDistribution(table)
     p_values = null.p_values(counts)
     q_values = _adjust_rows(p_values)
@@ -335,7 +339,7 @@ def measure_keyness(
         discoveries.append(found)
     # The smallest corrected p of a group is itself a p-value (Simes 1986): a bound where no deal
     # comes near.
-    overall_p = min((reached + 1) / (deals + 1), table.groups * min_q)
+    overall_p = min((reached + 1) / (deals + 1), table.group_count * min_q)
     return Keyness(
         table,
         counts,
@@ -361,11 +365,11 @@ def _log_odds(counts: Ints, sizes: Ints) -> Floats:
 
 def _deal_groups(table: FeatureTable, rng: np.random.Generator) -> Ints:
     """The groups of the prompts, dealt anew within each block."""
-    keys = rng.random(len(table.group))
+    keys = rng.random(len(table.prompt_groups))
     # Both orders go block by block, so each block deals its own groups to its own prompts.
-    places = np.lexsort((table.group, table.block))
-    dealt = np.empty_like(table.group)
-    dealt[np.lexsort((keys, table.block))] = table.group[places]
+    places = np.lexsort((table.prompt_groups, table.prompt_blocks))
+    dealt = np.empty_like(table.prompt_groups)
+    dealt[np.lexsort((keys, table.prompt_blocks))] = table.prompt_groups[places]
     return dealt
 
 
@@ -405,18 +409,18 @@ class _NullDistribution:
     margins, and so these distributions, as they are."""
 
     def __init__(self, table: FeatureTable) -> None:
-        blocks = int(table.block.max(initial=-1)) + 1
-        of_block = np.zeros((blocks, table.groups), dtype=np.int64)
-        np.add.at(of_block, (table.block, table.group), 1)
-        having = np.zeros((blocks, table.features), dtype=np.int64)
-        np.add.at(having, (table.block[table.rows], table.columns), 1)
+        blocks = int(table.prompt_blocks.max(initial=-1)) + 1
+        of_block = np.zeros((blocks, table.group_count), dtype=np.int64)
+        np.add.at(of_block, (table.prompt_blocks, table.prompt_groups), 1)
+        having = np.zeros((blocks, table.feature_count), dtype=np.int64)
+        np.add.at(having, (table.prompt_blocks[table.rows], table.columns), 1)
         start_of: dict[tuple[tuple[int, ...], ...], int] = {}  # of the distribution of margins
         distributions: list[Floats] = []
-        starts = np.zeros((table.groups, table.features), dtype=np.int64)
+        starts = np.zeros((table.group_count, table.feature_count), dtype=np.int64)
         start = 0
-        for feature in range(table.features):
+        for feature in range(table.feature_count):
             blocks_having = np.flatnonzero(having[:, feature])
-            for group in range(table.groups):
+            for group in range(table.group_count):
                 key = tuple(
                     (int(of_block[b].sum()), int(having[b, feature]), int(of_block[b, group]))
                     for b in blocks_having

@@ -26,22 +26,22 @@ from kgbias.stats.designs import (
 from kgbias.stats.estimate import Interval
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
-    MIN_SKEWED_VALUES,
+    MIN_BOUNDED_VALUES,
     Estimate,
     Sample,
     Values,
     is_one_sided,
+    jeffreys_label_mean_interval,
     join_recrawls,
-    label_mean_interval,
     mean,
     resample_means,
     resample_statistic,
     student_widening,
 )
 
-CHOSEN_FORM = "chosen"
+MODEL_CHOSEN_FORM = "chosen"
 """The form of prompts that leave the predicate to the model."""
-MIN_VALUES = 5
+MIN_COMPARED_VALUES = 5
 """The fewest values for a sample to be compared with others."""
 Keys = NDArray[np.object_]
 
@@ -123,7 +123,7 @@ class StratifiedSample:
     @property
     def prompted_count(self) -> int:
         """How many statements have a predicate that their prompt gave; 0 if that is not known."""
-        gave = (n for form, n in self.sizes().items() if form and form != CHOSEN_FORM)
+        gave = (n for form, n in self.sizes().items() if form and form != MODEL_CHOSEN_FORM)
         return int(sum(gave))
 
     def sizes(self) -> dict[Hashable, float]:
@@ -265,7 +265,7 @@ class StandardWeights:
         if is_one_sided(restricted.sample):
             low, high = self._label_interval(restricted, resamples, rng)
             return Estimate(value, min(low, value), max(high, value), n)
-        if resamples.scale is not None and n < MIN_SKEWED_VALUES:
+        if resamples.scale is not None and n < MIN_BOUNDED_VALUES:
             return Estimate.missing(n, value)
         if (restricted.sample.values == restricted.sample.values[0]).all():
             return Estimate(value, value, value, n)
@@ -285,7 +285,9 @@ class StandardWeights:
         shares = np.array([self.mean(restricted.holding(label)) for label in labels])
         clusters = restricted.n if sample.design is None else len(sample.design.strata)
         variance = None if sample.design is None else resamples.variance(rng)
-        return label_mean_interval(labels, shares, restricted.n, clusters, variance, 0.95, rng)
+        return jeffreys_label_mean_interval(
+            labels, shares, restricted.n, clusters, variance, 0.95, rng
+        )
 
     @property
     def _weights(self) -> Values:
@@ -345,16 +347,43 @@ def _standard_errors(
     return np.asarray(np.sqrt(squares * (n / (n - 1) if n > 1 else 0.0)), dtype=np.float64)
 
 
-@dataclass(frozen=True, slots=True)
-class FormResamples:
-    """A sample resampled as it was drawn: the sums and sizes of its forms, [draws, f]; for a level
-    above (wordings, recrawls), by level and unit, those of the unit alone: as they are, [f], and
-    resampled. Redrawn samples with forms in the same order can be added and subtracted. `freedom`:
-    the degrees of freedom of their variance."""
+class UnitForms(NamedTuple):
+    """The sums and sizes of the forms of one unit alone, such as one wording: as they are, [f], and
+    resampled, [draws, f]."""
 
     sums: Values
     sizes: Values
-    units: Mapping[tuple[str, int], tuple[Values, ...]]
+    drawn_sums: Values
+    drawn_sizes: Values
+
+    @classmethod
+    def add(cls, units: Sequence["UnitForms"]) -> "UnitForms":
+        return cls(
+            sum_arrays([unit.sums for unit in units]),
+            sum_arrays([unit.sizes for unit in units]),
+            sum_arrays([unit.drawn_sums for unit in units]),
+            sum_arrays([unit.drawn_sizes for unit in units]),
+        )
+
+    def subtract(self, part: "UnitForms") -> "UnitForms":
+        return UnitForms(
+            self.sums - part.sums,
+            self.sizes - part.sizes,
+            self.drawn_sums - part.drawn_sums,
+            self.drawn_sizes - part.drawn_sizes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class FormResamples:
+    """A sample resampled as it was drawn: the sums and sizes of its forms, [draws, f]; for a level
+    above (wordings, recrawls), by level and unit, those of the unit alone. Redrawn samples with
+    forms in the same order can be added and subtracted. `freedom`: the degrees of freedom of their
+    variance."""
+
+    sums: Values
+    sizes: Values
+    units: Mapping[tuple[str, int], UnitForms]
     freedom: float
 
     @classmethod
@@ -403,14 +432,10 @@ class FormResamples:
             [w @ all_tables for w in sample.design.weights(draws, rng, all_tables.shape[1])]
         )
         columns = np.split(drawn_sums, 2 * len(tables), axis=1)
-        units = {
-            key: (
-                *np.split(tables[number].sum(axis=0), 2),
-                columns[2 * number],
-                columns[2 * number + 1],
-            )
-            for number, key in enumerate(keys, 1)
-        }
+        units = {}
+        for number, key in enumerate(keys, 1):
+            sums, sizes = np.split(tables[number].sum(axis=0), 2)
+            units[key] = UnitForms(sums, sizes, columns[2 * number], columns[2 * number + 1])
         return cls(columns[0], columns[1], units, _design_freedom(sample.design))
 
     @classmethod
@@ -420,12 +445,7 @@ class FormResamples:
         return cls(
             sum_arrays([r.sums for r in parts]),
             sum_arrays([r.sizes for r in parts]),
-            {
-                key: tuple(
-                    sum_arrays([r.units[key][n] for r in parts if key in r.units]) for n in range(4)
-                )
-                for key in keys
-            },
+            {key: UnitForms.add([r.units[key] for r in parts if key in r.units]) for key in keys},
             sum(r.freedom for r in parts),
         )
 
@@ -435,10 +455,8 @@ class FormResamples:
             self.sums - part.sums,
             self.sizes - part.sizes,
             {
-                key: tuple(own - taken for own, taken in zip(found, part.units[key], strict=True))
-                if key in part.units
-                else found
-                for key, found in self.units.items()
+                key: unit.subtract(part.units[key]) if key in part.units else unit
+                for key, unit in self.units.items()
             },
             self.freedom - part.freedom,
         )
@@ -456,14 +474,19 @@ class FormResamples:
         variances = np.array([np.nanvar(own_draws), np.nanvar(other_draws)])
         middle = float(np.nanmean(difference_draws))
         levels: dict[str, list[tuple[float, float]]] = {}
-        for (level, unit), (sums, sizes, own_sums, own_sizes) in self.units.items():
-            other_unit = other.units.get((level, unit))
+        for key, own_unit in self.units.items():
+            other_unit = other.units.get(key)
             if other_unit is None:
                 continue
-            differences = figure(own_sums, own_sizes) - figure(other_unit[2], other_unit[3])
+            level, _ = key
+            differences = figure(own_unit.drawn_sums, own_unit.drawn_sizes) - figure(
+                other_unit.drawn_sums, other_unit.drawn_sizes
+            )
             defined = differences[~np.isnan(differences)]
             noise = float(defined.var(ddof=1)) if len(defined) > 1 else math.nan
-            value = float(figure(sums, sizes) - figure(other_unit[0], other_unit[1]))
+            value = float(
+                figure(own_unit.sums, own_unit.sizes) - figure(other_unit.sums, other_unit.sizes)
+            )
             levels.setdefault(level, []).append((value, noise))
         for unit_values in levels.values():
             values, noise_of = np.array(unit_values, dtype=np.float64).T

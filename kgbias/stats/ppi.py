@@ -93,7 +93,7 @@ class RectifierCell:
         """The cell of several groups as one; None for fewer than three, which do not tell how far
         groups differ. The variance between groups is that of their means, weighted by their labels,
         minus 0.6 of what sampling adds to it (DerSimonian and Laird 1986 take off all of it, after
-        which intervals fall short: `kgbias.stats.designs.draw_likely_effects`)."""
+        which intervals fall short: `kgbias.stats.designs.draw_mean_effects`)."""
         parts = [part for part in parts if part.n]
         if len(parts) < MIN_GROUPS:
             return None
@@ -386,8 +386,8 @@ class CorrectedDifference(Estimate):
         return Estimate.as_dict(self) | p
 
 
-NOT_TESTED = CorrectedDifference(math.nan, math.nan, math.nan, 0)
-"""Of two figures that have no correction."""
+NO_CORRECTED_DIFFERENCE = CorrectedDifference(math.nan, math.nan, math.nan, 0)
+"""What stands for the difference of two figures that labels did not correct."""
 
 
 def wilson_by_variance(share: float, variance: float, n: int) -> Interval:

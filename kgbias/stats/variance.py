@@ -176,7 +176,7 @@ def measure_cells(samples: Sequence[Sample], labels: Sequence[Places], k: int) -
     return GroupCells(means, noise, max(1, free))
 
 
-def estimate_crossed(
+def estimate_crossed_variances(
     rows: Sequence[GroupCells], *, draws: int = DEFAULT_DRAWS, seed: int = 0
 ) -> CrossedVariances:
     """The variances in a table of groups, each a row of cells, by wordings, with 95% intervals.
@@ -211,7 +211,7 @@ def estimate_crossed(
     error = interaction_draws / k + float(mean_noise.mean()) * noise_factor
     group_variance = float(means.mean(axis=1).var(ddof=1))
     groups = max(0.0, group_variance - interaction / k - float(mean_noise.mean()))
-    group_draws = _draw_noncentral(
+    group_draws = _draw_fixed_mean_variances(
         group_variance, error, _satterthwaite_freedom(interaction / k + mean_noise), rng
     )
     if k < 2:
@@ -244,7 +244,7 @@ def _satterthwaite_freedom(variances: Values) -> float:
     return (g - 1) / g * float(variances.sum()) ** 2 / squares if squares else float(g - 1)
 
 
-def _draw_noncentral(
+def _draw_fixed_mean_variances(
     square: float, error: Values, freedom: float, rng: np.random.Generator
 ) -> Values:
     """Variances of fixed means, [draws], by the confidence distribution given their observed mean

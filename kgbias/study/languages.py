@@ -129,7 +129,7 @@ class LanguageBeliefs(Result):
         differing = sum(d.q_value <= SIGNIFICANCE_LEVEL for d in comparison.differences.values())
         yield f"{differing:,} lifts differ between the languages (corrected p at most .05)"
         r, dealt = agreement.correlation, comparison.dealt_correlation
-        interval = f" [{r.interval('.2f')}]" if r.is_shown else ""
+        interval = f" [{r.format_interval('.2f')}]" if r.is_shown else ""
         yield (
             f"the lifts correlate at {format_number(r.value, '.2f')}{interval}; with the groups of "
             f"one language dealt anew at {format_number(dealt.mean, '.2f')} (p "

@@ -36,7 +36,7 @@ from kgbias.measures import (
     label_count_words,
     pick_headlines,
 )
-from kgbias.stats.estimate import Estimate, covered_variances
+from kgbias.stats.estimate import Estimate, parse_covered_variances
 
 if TYPE_CHECKING:
     from kgbias.measure.scorer_agreement import ScorerAgreement
@@ -155,8 +155,8 @@ class Figure(Estimate, Result):
     @property
     def covers(self) -> tuple[str, ...]:
         """The variances that the interval covers: "statements", "wordings", "recrawls"
-        (`kgbias.stats.estimate.covered_variances`); empty if not stated."""
-        return covered_variances(self.method)
+        (`kgbias.stats.estimate.parse_covered_variances`); empty if not stated."""
+        return parse_covered_variances(self.method)
 
     @property
     def _title(self) -> str:

@@ -127,13 +127,13 @@ def test_what_is_inside_the_model_stands_beside_what_it_says(store: SQLiteStore)
     rows = {row[0]: row[1:] for row in shown_rows(found["01-probes"].table)}
     own = sum(t.group == "Women" for t in triples)
     wilson = proportion(len(statements), len(statements))
-    always = ["100.0%", wilson.interval(".1%"), str(own)]
+    always = ["100.0%", wilson.format_interval(".1%"), str(own)]
     assert rows["Women"][:4] == [*always, "1.000"]
     assert rows["Men"][0] == "0.0%" and rows["Men"][3] == "0.500"
     # All alike, which does not say that others would be.
     said_count = int(rows["<b>$x$</b>"][2])
     third = clustered_proportion(range(said_count), [1 / 3] * said_count)
-    assert rows["<b>$x$</b>"][3:] == ["0.333", third.interval(".3f")]
+    assert rows["<b>$x$</b>"][3:] == ["0.333", third.format_interval(".3f")]
     assert found["01-probes"].draw is not None and found["01-probes"].draw()
     sections = {s.anchor: s.html for s in standard_sections(RunData(StoredRun(store, run)))}
     assert list(sections) == ["figures", "tests", "variance", "probes"]

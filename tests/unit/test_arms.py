@@ -213,7 +213,7 @@ def test_compare_tests_within_arms_and_says_what_it_left_out(
     assert not json.loads(call(run, "compare", "--json").stdout)[
         "groups"
     ]  # one and four statements
-    monkeypatch.setattr("kgbias.compare.families.MIN_VALUES", 1)
+    monkeypatch.setattr("kgbias.compare.families.MIN_COMPARED_VALUES", 1)
     done = call(run, "compare", "--json")
     data = json.loads(done.stdout)
     assert {t["arm"] for t in data["groups"]} == {"none", "prefix"}

@@ -23,8 +23,8 @@ from kgbias.measure.figures import (
 )
 from kgbias.models.base import ModelInfo
 from kgbias.report.run_data import RunData
-from kgbias.stats.designs import Design, draw_likely_effects, resample_effects
-from kgbias.stats.estimate import covered_variances
+from kgbias.stats.designs import Design, draw_mean_effects, resample_effects
+from kgbias.stats.estimate import parse_covered_variances
 from kgbias.stats.inference import STATISTICS, Sample, bootstrap, mean, total
 from tests.simulation import Simulation
 from tests.texts import Texts
@@ -126,10 +126,10 @@ def test_the_likely_effects_of_three_units_by_hand() -> None:
     """Between units 1, within 0.25, of which 0.6 is taken off: 0.85 / 3 is the variance of the mean
     of three; of a t of two degrees of freedom, 4.303 is the 97.5th percentile."""
     rng = np.random.default_rng(0)
-    drawn = draw_likely_effects(np.array([0.0, 1.0, 2.0]), np.full(3, 0.25), 60_000, rng)
+    drawn = draw_mean_effects(np.array([0.0, 1.0, 2.0]), np.full(3, 0.25), 60_000, rng)
     assert np.quantile(drawn, 0.975) == pytest.approx(4.303 * math.sqrt(0.85 / 3), rel=0.05)
-    assert not draw_likely_effects(np.array([0.1, 0.2, 0.3]), np.full(3, 0.02), 100, rng).any()
-    assert not draw_likely_effects(np.array([1.0, math.nan]), np.full(2, 0.1), 10, rng).any()
+    assert not draw_mean_effects(np.array([0.1, 0.2, 0.3]), np.full(3, 0.02), 100, rng).any()
+    assert not draw_mean_effects(np.array([1.0, math.nan]), np.full(2, 0.1), 10, rng).any()
 
 
 def test_three_wordings_hold_the_mean_of_all(simulation: Simulation) -> None:
@@ -326,7 +326,7 @@ def test_figures_say_what_their_interval_covers(store: SQLiteStore) -> None:
     update_run_figures(run)
     mean_of = {s.group_id: s for s in run.find_all(GroupScore) if s.measure == "toxicity_mean"}
     figure = mean_of[GROUPS[0].id]
-    assert covered_variances(figure.method) == ("statements", "wordings")
+    assert parse_covered_variances(figure.method) == ("statements", "wordings")
     assert figure.n == 12 and not figure.has_interval  # too few for how rare high values are
     assert "prompts and rounds" in figure.method
 
@@ -462,7 +462,7 @@ def test_an_import_falls_back_to_its_statements(store: SQLiteStore) -> None:
     assert draws.sample(select_statements(run).triples, "toxicity").design is None
     update_run_figures(run)
     methods = {s.method for s in run.find_all(GroupScore)}
-    assert {covered_variances(m) for m in methods} == {("statements",)}
+    assert {parse_covered_variances(m) for m in methods} == {("statements",)}
     assert all("taken for independent" in m for m in methods)
     names = {s.measure for s in run.find_all(GroupScore)}
     assert not [name for name in names if name.endswith(("_chosen", "_standardised"))]

@@ -78,7 +78,7 @@ def test_what_an_estimate_says(texts: Texts) -> None:
     texts.check(e._repr_html_())
     alone = Estimate.missing(1, 2.0)
     assert str(alone) == "2, n = 1" and alone._repr_html_() == "<b>2</b>, n = 1"
-    assert alone.interval() == "-" and e.interval("+.1f") == "+0.3 to +0.6"
+    assert alone.format_interval() == "-" and e.format_interval("+.1f") == "+0.3 to +0.6"
     assert alone.as_dict() == {"value": 2.0, "low": None, "high": None, "n": 1}
     assert str(Estimate.missing()) == "undefined, n = 0"
     assert nan_to_none({"a": [math.nan, 1.0, (math.inf,)]}) == {"a": [None, 1.0, [None]]}
@@ -89,4 +89,4 @@ def test_a_mean_that_could_be_anything_is_shown_without_an_interval() -> None:
     for high, shown in ((30.0, "-"), (9.5, "-1.00 to +0.50")):
         cell = _figure_cell(overall, StoredFigure(5.0, -30.0, high, 19, "Nurses", overall.name))
         assert cell.value.value == pytest.approx(5 / 19)
-        assert cell.value.interval("+.2f") == shown
+        assert cell.value.format_interval("+.2f") == shown

@@ -25,7 +25,7 @@ from kgbias.graph.types import Group
 from kgbias.stats.designs import Design
 from kgbias.stats.inference import Estimate, Sample
 from kgbias.stats.poststratification import (
-    CHOSEN_FORM,
+    MODEL_CHOSEN_FORM,
     FormResamples,
     StandardWeights,
     StratifiedSample,
@@ -37,7 +37,7 @@ from tests.texts import Texts
 
 require_modules("scipy")
 
-FORMS = ("given hate", "given love", CHOSEN_FORM)
+FORMS = ("given hate", "given love", MODEL_CHOSEN_FORM)
 
 
 def asked(values: list[float], clusters: list[int], forms: list[str]) -> StratifiedSample:

@@ -205,7 +205,7 @@ def test_the_report_has_a_table_of_what_stories_say_too(store: SQLiteStore) -> N
     (found,) = (e for e in run_exhibits(RunData(run)) if e.key.endswith("in-stories"))
     assert "(stories)" in found.table.caption and len(found.table.rows) == 6
     told = proportion(2, 4)
-    first = ["elves", "are known for being brave", "1", "50%", told.interval(".0%"), "4"]
+    first = ["elves", "are known for being brave", "1", "50%", told.format_interval(".0%"), "4"]
     assert shown_rows(found.table)[0] == first
 
 
@@ -215,7 +215,7 @@ def test_the_explorer_says_it_of_a_statement(store: SQLiteStore) -> None:
     found = statements.read_statement_table([run], Selection(min_acceptability=0), SilentProgress())
     block = ColumnBlock()
     beliefs.add_story_shares(found, block)
-    interval = proportion(2, 4).interval(".0%")
+    interval = proportion(2, 4).format_interval(".0%")
     assert f"50% ({interval}) of 4 prompts, run stories".encode() in b"".join(block._parts)
     alone = ColumnBlock()
     beliefs.add_story_shares(

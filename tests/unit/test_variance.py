@@ -15,7 +15,7 @@ from kgbias.stats.variance import (
     GroupCells,
     VarianceComponents,
     _sankaran,
-    estimate_crossed,
+    estimate_crossed_variances,
     measure_cells,
 )
 from tests.simulation import Simulation
@@ -33,13 +33,13 @@ def test_a_table_by_hand() -> None:
     """Two groups, three wordings. Groups' means 1 and 3: variance 2. Wordings' means 1, 2, 3:
     variance 1. What is left is 1 and -1 in two cells of each group, 4 / 2 = 2 in all; groups have a
     third of it, wordings half."""
-    found = estimate_crossed(table([[1.0, 0, 2], [1.0, 4, 4]]))
+    found = estimate_crossed_variances(table([[1.0, 0, 2], [1.0, 4, 4]]))
     assert found.interaction.value == pytest.approx(2)
     assert found.groups.value == pytest.approx(2 - 2 / 3)
     assert found.common.value == pytest.approx(1 - 2 / 2)
     assert found.excess.value == pytest.approx(2 / 3)
     assert (found.groups.n, found.common.n, found.interaction.n) == (2, 3, 6)
-    less = estimate_crossed(
+    less = estimate_crossed_variances(
         table([[1.0, 0, 2], [1.0, 4, 4]], noise=0.5)
     )  # of cells: 0.5 / 3 of the means
     assert less.interaction.value == pytest.approx(2 - 0.5)
@@ -48,16 +48,16 @@ def test_a_table_by_hand() -> None:
 
 
 def test_what_moves_all_groups_alike_is_no_interaction() -> None:
-    found = estimate_crossed(table([[0.0, 1, 5], [0.1, 1.1, 5.1], [0.2, 1.2, 5.2]]))
+    found = estimate_crossed_variances(table([[0.0, 1, 5], [0.1, 1.1, 5.1], [0.2, 1.2, 5.2]]))
     assert found.interaction.value == pytest.approx(0) and found.common.value == pytest.approx(7)
     assert found.groups.value == pytest.approx(0.01) and found.excess.high < 0
 
 
 def test_one_wording_or_one_group() -> None:
-    found = estimate_crossed(table([[0.0], [2.0], [4.0]], noise=1.0))
+    found = estimate_crossed_variances(table([[0.0], [2.0], [4.0]], noise=1.0))
     assert found.groups.value == pytest.approx(4 - 1) and not found.interaction.has_interval
-    assert not estimate_crossed(table([[0.0, 1, 2]])).groups.has_interval
-    assert not estimate_crossed([]).groups.has_interval
+    assert not estimate_crossed_variances(table([[0.0, 1, 2]])).groups.has_interval
+    assert not estimate_crossed_variances([]).groups.has_interval
 
 
 def test_the_noise_of_cells_by_hand() -> None:
@@ -106,7 +106,9 @@ def drawn(
         + rng.normal(0, own, (g, 3))
         + rng.normal(0, 0.15, (g, 3))
     )
-    return estimate_crossed([GroupCells(row, np.eye(3) * 0.15**2, 60) for row in means], draws=400)
+    return estimate_crossed_variances(
+        [GroupCells(row, np.eye(3) * 0.15**2, 60) for row in means], draws=400
+    )
 
 
 def test_nothing_is_said_of_nothing(simulation: Simulation) -> None:

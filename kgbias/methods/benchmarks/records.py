@@ -138,7 +138,7 @@ def _outcome_results(outcome: BenchmarkOutcome) -> list[dict[str, Any]]:
 
 
 def _interval_words(estimate: Any) -> str:
-    return f"95% interval {estimate.interval('.4g')}" if estimate.is_shown else "no interval"
+    return f"95% interval {estimate.format_interval('.4g')}" if estimate.is_shown else "no interval"
 
 
 def _format_csv(rows: Sequence[dict[str, Any]]) -> str:

@@ -148,7 +148,7 @@ class BeliefPrecision:
         return (
             f"of {self.believed} beliefs on recorded {self.kind}s people recorded "
             f"{self.recorded} of the same group: precision {share.value:.2f} "
-            f"({share.interval('.2f')}); by chance {by_chance[0]:.2f} "
+            f"({share.format_interval('.2f')}); by chance {by_chance[0]:.2f} "
             f"(95% below {by_chance[1]:.2f})"
         )
 

@@ -324,7 +324,7 @@ def _summary_lines(comparison: StereotypeComparison) -> list[str]:
 def _format_share(estimate: Estimate, sign: str = "") -> str:
     if estimate.value != estimate.value:
         return "-"
-    interval_text = f" ({estimate.interval(f'{sign}.1%')})" if estimate.is_shown else ""
+    interval_text = f" ({estimate.format_interval(f'{sign}.1%')})" if estimate.is_shown else ""
     return f"{estimate.value:{sign}.1%}{interval_text}"
 
 

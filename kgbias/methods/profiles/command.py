@@ -221,7 +221,7 @@ def _format_estimate(estimate: "Estimate") -> str:
     if estimate.value != estimate.value:
         return "-"
     return (
-        f"{estimate.value:.3f} [{estimate.interval('.3f')}]"
+        f"{estimate.value:.3f} [{estimate.format_interval('.3f')}]"
         if estimate.is_shown
         else f"{estimate.value:.3f}"
     )

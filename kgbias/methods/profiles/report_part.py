@@ -403,8 +403,8 @@ def _agreement_exhibit(agreement: ProfileAgreement, key: str) -> Exhibit:
             f"{drawn_note}Rank: of the first group of the profiles among the {agreement.groups} "
             f"of {source}; "
             "the dashed line is chance. No single rank is tested, only their mean. "
-            f"Mean reciprocal rank {agreement.mrr.value:.3f} [{agreement.mrr.interval('.3f')}], "
-            f"by chance "
+            f"Mean reciprocal rank {agreement.mrr.value:.3f} "
+            f"[{agreement.mrr.format_interval('.3f')}], by chance "
             f"{agreement.expected:.3f}, p = {agreement.p_value:.3f}.",
         ),
     )

@@ -305,7 +305,7 @@ def _print_metrics(metrics: Sequence[RagasMetric]) -> None:
             )
             continue
         show.say(
-            f"{row.name:<20}{estimate.value:.3f} ({estimate.interval('.3f')}), n = "
+            f"{row.name:<20}{estimate.value:.3f} ({estimate.format_interval('.3f')}), n = "
             f"{estimate.n}{unread}"
         )
         if row.name == "faithfulness":
@@ -332,7 +332,7 @@ def _print_trust(trust: JudgeReliability) -> None:
 
 def _format_share(estimate: Any) -> str:
     return (
-        f"{estimate.value:.0%} ({estimate.interval('.0%')}), n = {estimate.n}"
+        f"{estimate.value:.0%} ({estimate.format_interval('.0%')}), n = {estimate.n}"
         if estimate.n
         else "-"
     )

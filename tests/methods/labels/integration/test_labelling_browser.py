@@ -186,7 +186,7 @@ def test_from_the_keyboard_of_two_raters_to_the_corrected_figures_of_the_report(
             own = sum(truth[group.group])
             assert corrected.low <= own <= corrected.high < 0 and own < raw.low
             assert "by 2 people" in corrected.method
-            assert minus_signs(corrected.interval("+.0f")) in page
+            assert minus_signs(corrected.format_interval("+.0f")) in page
         assert "p, corrected" in page and "+nan" not in page
     assert wrong == []
 
