@@ -13,8 +13,8 @@ import kgbias
 from kgbias.crawl import seeds
 from kgbias.crawl.configure import Groups
 from kgbias.io import tables_in_memory
-from kgbias.io.published_sets import PUBLISHED_SETS
 from kgbias.io.tables import TableFormat
+from kgbias.io.unsupported_sets import UNSUPPORTED_SETS
 from kgbias.measure.configure import MeasureOptions
 from kgbias.measure.scorers import _custom as own_scorers
 from kgbias.methods import iter_calls
@@ -88,7 +88,7 @@ def table_rows() -> Iterator[str]:
     yield "These published sets are known by what is in the file, and refused by name where they do"
     yield "not go:"
     yield ""
-    for form in PUBLISHED_SETS:
+    for form in UNSUPPORTED_SETS:
         yield f"- {form.name}: {form.advice}."
 
 

@@ -31,7 +31,7 @@ from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.seeds import choose_seeds
 from kgbias.errors import DataError
 from kgbias.graph.profiles import list_profile_labels
-from kgbias.io.reading import assume_encoding
+from kgbias.io.reading import use_fallback_encoding
 from kgbias.io.stereoset_file import LABELS, PARTS, StereoSetExample, read_examples
 from kgbias.io.tables import read_table
 from kgbias.methods.apx.result import read_flags
@@ -458,7 +458,7 @@ def dutch_crows(folder: Path) -> Iterator[PublishedRow]:
     agreeing, total = 0, 0
     for path in sorted(folder.glob("results_*.csv")):
         # Some of the files are in Mac Roman.
-        with assume_encoding("mac_roman"):
+        with use_fallback_encoding("mac_roman"):
             rows = [
                 row for _, row in read_table(path).rows if row["sent_more"] and row["sent_less"]
             ]

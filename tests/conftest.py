@@ -21,7 +21,7 @@ import pytest
 
 from kgbias.graph.sqlite import SQLiteStore, database
 from kgbias.io import stopping
-from kgbias.io.traces import wait_passively
+from kgbias.io.caller_state import wait_passively
 from tests.chromium import CHROMIUM_OPTIONS
 from tests.simulation import Simulation
 from tests.texts import Texts

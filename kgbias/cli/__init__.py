@@ -37,10 +37,10 @@ from kgbias.cli.settings import (
 )
 from kgbias.cli.show import end_process, fail, fail_usage, prepare_streams
 from kgbias.errors import KgbiasError, UsageError, nearest
+from kgbias.io.caller_state import wait_passively
 from kgbias.io.resources import __version__
 from kgbias.io.stopping import note_stop
 from kgbias.io.text import shorten
-from kgbias.io.traces import wait_passively
 
 
 class LazyCommandGroup(click.Group):

@@ -21,7 +21,7 @@ from kgbias.errors import ModelError
 from kgbias.graph.sqlite.connection import WRONG_VALUE_ERRORS
 from kgbias.graph.store import DEFAULT_STORE
 from kgbias.graph.types import Run as Record
-from kgbias.io.reading import assume_encoding
+from kgbias.io.reading import use_fallback_encoding
 from kgbias.models.budget import Prices, Usage
 from kgbias.models.spec import KINDS, list_forms
 from kgbias.packs import DEFAULT
@@ -236,7 +236,7 @@ def set_encoding(
 ) -> str | None:
     """Read files in this encoding until the command ends."""
     if name:
-        context.with_resource(assume_encoding(name))
+        context.with_resource(use_fallback_encoding(name))
     return name
 
 

@@ -345,7 +345,7 @@ def file_addresses(data: Mapping[str, Any], arguments: Sequence[str]) -> Iterato
 def refuse_outside_paths(path: Path, data: Mapping[str, Any]) -> None:
     """Raise DataError if a file found in the folder, maybe a stranger's, names a cluster, whose
     nodes could run their code here, or writes outside the folder."""
-    from kgbias.io.files import is_within
+    from kgbias.io.files import is_visible_within
 
     for key, value in data.items():
         if isinstance(value, dict):
@@ -353,7 +353,9 @@ def refuse_outside_paths(path: Path, data: Mapping[str, Any]) -> None:
             continue
         for item in value if isinstance(value, list) else [value]:
             is_cluster = key == "executor" and "://" in str(item)
-            if is_cluster or (key in _OUTPUT_KEYS and not is_within(path.parent, Path(str(item)))):
+            if is_cluster or (
+                key in _OUTPUT_KEYS and not is_visible_within(path.parent, Path(str(item)))
+            ):
                 raise DataError(
                     f"{path}: {key} = {str(item)!r} reaches outside this folder: give it on the "
                     f"command line, or name the file in {CONFIG_VARIABLE}"

@@ -23,10 +23,9 @@ from kgbias.errors import DataError, ModelError, UsageError, list_columns, neare
 from kgbias.graph.types import Answer, Category, Group
 from kgbias.ids import content_id, normalise
 from kgbias.io.progress import Progress
-from kgbias.io.published_sets import identify_columns
 from kgbias.io.reading import read_toml
 from kgbias.io.tables import (
-    VALUE,
+    UNNAMED_COLUMN,
     Sheet,
     TableFormat,
     is_missing,
@@ -34,8 +33,9 @@ from kgbias.io.tables import (
     parse_literal,
     read_sheet,
 )
-from kgbias.io.tables_in_memory import Frame, as_table_file, read_rows, to_json_value
+from kgbias.io.tables_in_memory import Frame, as_table_file, table_rows_or_none, to_json_value
 from kgbias.io.text import is_plain, printable, shorten
+from kgbias.io.unsupported_sets import advise_on_columns
 from kgbias.language.words import is_refusal
 from kgbias.models.base import PromptForm, Request
 from kgbias.models.truncate import Truncation
@@ -181,7 +181,7 @@ dict of names to their other names, or of categories to such dicts."""
 
 def is_in_memory(groups: Any) -> bool:
     """Whether these are groups in memory: a frame, a dict, or rows of a table."""
-    return isinstance(groups, Mapping) or read_rows(groups) is not None
+    return isinstance(groups, Mapping) or table_rows_or_none(groups) is not None
 
 
 _IN_MEMORY_PATH = Path(
@@ -251,7 +251,7 @@ def _seed_from_lines(sheet: Sheet) -> SeedCategory:
     """The category of a text file."""
     names: list[str] = []
     for number, row in sheet.rows:
-        name = row[VALUE].partition("#")[0].strip()
+        name = row[UNNAMED_COLUMN].partition("#")[0].strip()
         location = f"{sheet.path}, line {number}"
         # HTML, JSON or TeX that ended up in a text file.
         if name[0] in "<{[%":
@@ -271,8 +271,8 @@ def _table_rows(sheet: Sheet) -> list[_SeedRow]:
     """The rows of a table of groups, or the names in JSON lists, with their category if they are in
     an object of them."""
     unit = "entry" if sheet.form == "JSON" else "line"
-    if VALUE in sheet.columns:
-        column_names = {VALUE: "group", "category": "category"}
+    if UNNAMED_COLUMN in sheet.columns:
+        column_names = {UNNAMED_COLUMN: "group", "category": "category"}
         renamed_rows: list[_SeedRow] = []
         for number, row in sheet.rows:
             cells = {column_names[column]: cell for column, cell in row.items() if cell}
@@ -335,7 +335,7 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
         raise DataError(
             f"{file} has {problem}; its columns are {column_list}. One names the groups; category, "
             "variants and person may stand beside it (a list without columns is a .txt file)"
-            f"{identify_columns(columns)}"
+            f"{advise_on_columns(columns)}"
         )
     for column in folded:
         if column not in TABLE_FORMAT.known_columns and (

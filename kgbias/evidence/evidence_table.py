@@ -33,7 +33,7 @@ from kgbias.graph.types import (
     triple_id,
     verbalise,
 )
-from kgbias.io.columns import Column, Shown, columns_of
+from kgbias.io.columns import Column, ColumnFormat, columns_of
 from kgbias.io.rows import Rows
 from kgbias.io.text import format_p_value
 from kgbias.io.wording import how
@@ -279,32 +279,32 @@ class Evidence:
     predicate: str
     object: str
     verdict: str
-    count: Annotated[int, Shown(name="said")]
+    count: Annotated[int, ColumnFormat(name="said")]
     times: int
-    lift: Annotated[Estimate, Shown("+.2f", ends=("low", "high"), count="names")]
-    q_value: Annotated[float, Shown(format_p_value)]
+    lift: Annotated[Estimate, ColumnFormat("+.2f", ends=("low", "high"), count="names")]
+    q_value: Annotated[float, ColumnFormat(format_p_value)]
     leaning: bool
     bound_to_word: bool
     names_only: bool
-    replication_rate: Annotated[float, Shown(".0%")]
-    min_loo_lift: Annotated[float, Shown("+.2f")]
+    replication_rate: Annotated[float, ColumnFormat(".0%")]
+    min_loo_lift: Annotated[float, ColumnFormat("+.2f")]
     most_influential_name: str
-    share: Annotated[Estimate, Shown(".1%")]
+    share: Annotated[Estimate, ColumnFormat(".1%")]
     arm: str
     arms: tuple[str, ...]
-    acceptability: Annotated[float, Shown(".2f")]
-    regard: Annotated[float, Shown("+.2f")]
+    acceptability: Annotated[float, ColumnFormat(".2f")]
+    regard: Annotated[float, ColumnFormat("+.2f")]
     regard_label: str
-    toxicity: Annotated[float, Shown(".2f")]
+    toxicity: Annotated[float, ColumnFormat(".2f")]
     rank: int | None
     groups_ranked: int
-    surprisal: Annotated[float, Shown(".1f")]
-    association: Annotated[Estimate, Shown("+.2f")]
-    refused: Annotated[Estimate, Shown(".0%")]
-    chosen: Annotated[Estimate, Shown(".0%")]
-    chosen_lift: Annotated[Estimate, Shown("+.2f")]
-    chosen_q_value: Annotated[float, Shown(format_p_value)]
-    story_share: Annotated[Estimate, Shown(".0%")]
+    surprisal: Annotated[float, ColumnFormat(".1f")]
+    association: Annotated[Estimate, ColumnFormat("+.2f")]
+    refused: Annotated[Estimate, ColumnFormat(".0%")]
+    chosen: Annotated[Estimate, ColumnFormat(".0%")]
+    chosen_lift: Annotated[Estimate, ColumnFormat("+.2f")]
+    chosen_q_value: Annotated[float, ColumnFormat(format_p_value)]
+    story_share: Annotated[Estimate, ColumnFormat(".0%")]
     category: str
     model: str
     vectors: str

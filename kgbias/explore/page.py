@@ -28,7 +28,7 @@ from kgbias.explore.statements import StatementTable
 from kgbias.explore.unit_maps import UnitMap
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_CAVEAT
 from kgbias.io import pages
 from kgbias.io.files import write_text
 from kgbias.io.progress import Progress, SilentProgress
@@ -203,7 +203,7 @@ def fill_page(
     address of the page to label on, if there is one."""
     vendor = Markup(pages.read_asset("kgbias.explore", "vendor", "libraries.min.js"))
     scripts = [_read_asset(f"{name}.js") for name in PAGE_SCRIPTS]
-    app = pages.join_scripts(*pages.shared_scripts(*pages.STATEMENT_SCRIPTS), *scripts)
+    app = pages.bundle_scripts(*pages.read_shared_scripts(*pages.STATEMENT_SCRIPTS), *scripts)
     policy = (
         "default-src 'none'; style-src 'unsafe-inline'; img-src data: blob:; base-uri 'none'; "
         f"form-action 'none'; script-src {pages.script_policy(vendor, app)}"
@@ -213,7 +213,7 @@ def fill_page(
         title=page_info["title"],
         total=page_info["rows"],
         warning=CONTENT_WARNING,
-        statement=SAMPLE_STATEMENT,
+        statement=SAMPLE_CAVEAT,
         label=label,
         style=pages.page_style(_read_asset("style.css")),
         about=Markup(json_in_html({**page_info, "served": blocks is None})),

@@ -14,7 +14,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.structure import to_networkx
 from kgbias.graph.types import (
     CONTENT_WARNING,
-    SAMPLE_STATEMENT,
+    SAMPLE_CAVEAT,
     Metric,
     ProbedEdge,
     ProbeRun,
@@ -125,7 +125,7 @@ class ExportContent:
     @property
     def heading(self) -> list[str]:
         """The lines above the triples, in formats that have comments."""
-        return [CONTENT_WARNING, SAMPLE_STATEMENT, *filter(None, [self.statements.note])]
+        return [CONTENT_WARNING, SAMPLE_CAVEAT, *filter(None, [self.statements.note])]
 
     @cached_property
     def category_by_group(self) -> dict[str, str]:

@@ -18,7 +18,7 @@ from kgbias.evidence.picture import (
 )
 from kgbias.export.content import ExportContent
 from kgbias.graph.types import node_id
-from kgbias.io.text import LATEX_SCRIPT, dot, latex
+from kgbias.io.text import LATEX_SCRIPT, dot_label, latex
 
 _DOTS_PER_INCH = 600
 
@@ -134,11 +134,11 @@ def write_dot(content: ExportContent, path: Path) -> None:
     )
     for id, data in content.graph.nodes(data=True):
         style = ' fontname="Helvetica-Bold"' if data["kind"] == "group" else ""
-        out.append(f"n{id} [label={dot(data['label'])}{style}];\n")
+        out.append(f"n{id} [label={dot_label(data['label'])}{style}];\n")
     for triple in content.triples:
         out.append(
             f"n{triple.group_id} -> n{node_id('object', triple.object)} "
-            f"[label={dot(triple.predicate)}, "
+            f"[label={dot_label(triple.predicate)}, "
             f'color="{regard_colour(triple)}", penwidth={min(5, triple.count)}];\n'
         )
     out.append("}\n")

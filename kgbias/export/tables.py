@@ -8,7 +8,7 @@ from typing import Any
 
 from kgbias.errors import DataError, MissingExtra, first_line
 from kgbias.export.content import ExportContent
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_CAVEAT
 from kgbias.io.text import escape_formula
 
 _TRIPLE_COLUMNS = (
@@ -148,7 +148,7 @@ def write_parquet(content: ExportContent, path: Path) -> None:
     }
     metadata = {
         "warning": CONTENT_WARNING,
-        "statement": SAMPLE_STATEMENT,
+        "statement": SAMPLE_CAVEAT,
         "selection": json.dumps(content.statements.as_dict()),
     }
     write_parquet_table(

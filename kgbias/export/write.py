@@ -42,11 +42,11 @@ from kgbias.graph.selection import (
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import TripleView
 from kgbias.io import files
-from kgbias.io.files import is_special, replace_file, replace_folder, write_json
+from kgbias.io.files import is_special, replace_file, write_into_folder, write_json
 from kgbias.io.plugins import PluginTable
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
-from kgbias.io.text import for_file
+from kgbias.io.text import printable_in_terminal
 from kgbias.measure import merge
 
 
@@ -164,10 +164,10 @@ def _write_to_path(export_format: Format, content: ExportContent, name: str, out
     if export_format.kind in ("folder", "several") and is_special(output):
         raise UsageError(f"{name} is several files, which {output} cannot hold: name a file")
     if export_format.kind == "folder":
-        with replace_folder(output) as partial:
+        with write_into_folder(output) as partial:
             export_format.write(content, partial)
     elif export_format.kind == "several":
-        with replace_folder(output.parent) as partial:
+        with write_into_folder(output.parent) as partial:
             export_format.write(content, partial / output.name)
     else:
         with replace_file(output, f".{name}") as partial:
@@ -238,7 +238,7 @@ def _write_to_stream(
         export_format.write(content, path)
         with path.open(encoding="utf-8", newline="") as file:
             for line in file:
-                stream.write(for_file(line, stream))
+                stream.write(printable_in_terminal(line, stream))
 
 
 def build_manifest(content: ExportContent, filters: Filters, name: str) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from kgbias.ids import content_id, normalise
 from kgbias.io.columns import Column, columns_of
 from kgbias.io.rows import Result, Rows
 from kgbias.io.text import CONTENT_WARNING as CONTENT_WARNING
-from kgbias.io.text import SAMPLE_STATEMENT as SAMPLE_STATEMENT
+from kgbias.io.text import SAMPLE_CAVEAT as SAMPLE_CAVEAT
 from kgbias.io.text import storable as storable
 from kgbias.io.wording import how
 from kgbias.language.words import full_stop, join_words

@@ -17,7 +17,7 @@ from kgbias.ingest.statement_table import (
     detect_format,
     read_triples,
 )
-from kgbias.io.reading import open_bytes, read_error
+from kgbias.io.reading import open_with_pipe_timeout, read_error
 from kgbias.parameters import Names, as_names
 
 TABLE_FORMATS = ("csv", "tsv", "jsonl", "table", "profiles")
@@ -111,7 +111,7 @@ def as_readable_file(path: Path) -> Iterator[Path]:
     with TemporaryDirectory(prefix="kgbias-") as folder:
         copy = Path(folder) / path.name
         try:
-            with open_bytes(path) as source, copy.open("wb") as sink:
+            with open_with_pipe_timeout(path) as source, copy.open("wb") as sink:
                 shutil.copyfileobj(source, sink)
             yield copy
         except OSError as error:

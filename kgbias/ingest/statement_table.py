@@ -11,7 +11,6 @@ from typing import Any
 
 from kgbias.errors import DataError, list_columns
 from kgbias.graph.types import Triple
-from kgbias.io.published_sets import identify_columns
 from kgbias.io.reading import (
     assumed_encoding,
     decode_text,
@@ -32,6 +31,7 @@ from kgbias.io.tables import (
     refuse_other_formats,
 )
 from kgbias.io.text import is_plain
+from kgbias.io.unsupported_sets import advise_on_columns
 
 # How pandas, R and databases write a cell without a value. Lower-case "nan" is also a grandmother,
 # but a table that says so of people is rarer than one with pandas' empty cells.
@@ -139,7 +139,7 @@ def need_columns(
             raise DataError(
                 f"{path} has no column {column!r}; its columns are {list_columns(columns_found)}. "
                 f"Name the right one as `{parameter}`; if these are a row, put a line with the "
-                f"names of the columns above it{identify_columns(columns_found)}"
+                f"names of the columns above it{advise_on_columns(columns_found)}"
             )
 
 

@@ -17,9 +17,9 @@ Form = str | Callable[[float], str]
 _LEAST_RELATIVE_WIDTH = 1e-12  # of an interval; less is what rounding leaves of none
 
 
-class HasInterval:
-    """A figure with its interval, NaN without one: what `kgbias.stats.estimate.Estimate` is for a
-    table."""
+class EstimateCell:
+    """A cell with an estimate and the ends of its interval, NaN without one
+    (`has_interval`): what `kgbias.stats.estimate.Estimate` is for a table."""
 
     __slots__ = ()
     value: float
@@ -39,8 +39,9 @@ class HasInterval:
 
 
 @dataclass(frozen=True, slots=True)
-class Formatted:
-    """A cell with a form of its own, for a column whose rows are of different measures."""
+class FormattedCell:
+    """The value of a cell with a form of its own, in a column whose rows are of different
+    measures."""
 
     value: Any
     form: Form
@@ -108,14 +109,14 @@ class Column:
     def text(self, cell: Any) -> str:
         """The cell in words, without its interval."""
         form = self.form
-        if isinstance(cell, Formatted):
+        if isinstance(cell, FormattedCell):
             cell, form = cell.value, cell.form
-        if isinstance(cell, HasInterval):
+        if isinstance(cell, EstimateCell):
             cell = cell.value
         if cell is None:
             return self.missing
         if isinstance(cell, tuple | list):
-            return self.joiner.join(self.text(Formatted(part, form)) for part in cell)
+            return self.joiner.join(self.text(FormattedCell(part, form)) for part in cell)
         if isinstance(cell, float) and math.isnan(cell):
             return self.missing
         # True is an int, and would be written 1.
@@ -129,9 +130,9 @@ class Column:
         if not self.interval:
             return ""
         form = self.form
-        if isinstance(cell, Formatted):
+        if isinstance(cell, FormattedCell):
             cell, form = cell.value, cell.form
-        if not isinstance(cell, HasInterval) or math.isnan(cell.value):
+        if not isinstance(cell, EstimateCell) or math.isnan(cell.value):
             return ""
         if not cell.is_shown:
             return "-"
@@ -139,8 +140,9 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """Marks a field of a record: how its column is called and written (see `Column`)."""
+class ColumnFormat:
+    """How the column of a record's field is called and written (see `Column`), where it is not as
+    `columns_of` would have it."""
 
     form: Form = ""
     name: str = ""
@@ -153,18 +155,18 @@ class Shown:
 @cache
 def columns_of(kind: type) -> tuple[Column, ...]:
     """The columns of a record: its fields, in their order. Numbers, and figures with intervals, are
-    known by their types; a field that is `Annotated` with `Shown` says how it is written."""
+    known by their types; a field that is `Annotated` with `ColumnFormat` says how it is written."""
     return tuple(_column_of(field.name, field.type) for field in fields(kind))
 
 
 def _column_of(name: str, hint: Any) -> Column:
-    shown = Shown()
+    shown = ColumnFormat()
     if get_origin(hint) is Annotated:
         hint, *marks = get_args(hint)
-        shown = next((mark for mark in marks if isinstance(mark, Shown)), shown)
+        shown = next((mark for mark in marks if isinstance(mark, ColumnFormat)), shown)
     # `float | None` is known by its parts, `float` by itself.
     kinds = [kind for kind in (*get_args(hint), hint) if isinstance(kind, type)]
-    is_figure = any(issubclass(kind, HasInterval) for kind in kinds)
+    is_figure = any(issubclass(kind, EstimateCell) for kind in kinds)
     form = shown.form
     if not form and (is_figure or float in kinds):
         form = ".4g"

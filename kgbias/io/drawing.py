@@ -53,7 +53,7 @@ def figure_style() -> Iterator[None]:
 
 
 def draw_estimates(
-    estimates: Sequence[tuple[str, "IntervalFigure"]], label: str, axes: Any = None
+    estimates: Sequence[tuple[str, "EstimateLike"]], label: str, axes: Any = None
 ) -> Any:
     """Draw named figures with their intervals as rows, the first at the top, into axes of
     matplotlib, or in a figure of their own if there are none. Returns the axes."""
@@ -81,8 +81,8 @@ def draw_estimates(
     return axes
 
 
-class IntervalFigure(Protocol):
-    """A figure with its interval, NaN without one."""
+class EstimateLike(Protocol):
+    """What is drawn of an estimate: its value and the ends of its interval, NaN without one."""
 
     @property
     def value(self) -> float: ...
@@ -102,7 +102,7 @@ class Subplots(NamedTuple):
 def make_subplots(
     rows: int = 1, columns: int = 1, *, figsize: tuple[float, float], **shared: Any
 ) -> Subplots:
-    """A figure and its axes, as from `matplotlib.pyplot.make_subplots`. Pyplot is left alone: it
+    """A figure and its axes, as from `matplotlib.pyplot.subplots`. Pyplot is left alone: it
     shows the user's own figures in a notebook, through a backend of which a process has only
     one."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg

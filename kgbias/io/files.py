@@ -23,7 +23,7 @@ from uuid import uuid4
 
 from kgbias.errors import DataError
 from kgbias.io.reading import need_regular_files, read_error, read_text
-from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io.text import CONTENT_WARNING, SAMPLE_CAVEAT
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def replace_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
             with tempfile.TemporaryDirectory() as folder:
                 partial = Path(folder) / f"output{suffix}"
                 yield partial
-                number = open_file(path)
+                number = find_descriptor(path)
                 with (
                     partial.open("rb") as source,
                     # A copy of the number: closing it leaves stdout open.
@@ -78,7 +78,7 @@ def replace_file(path: Path, suffix: str | None = None) -> Iterator[Path]:
 
 
 @contextmanager
-def replace_folder(path: Path) -> Iterator[Path]:
+def write_into_folder(path: Path) -> Iterator[Path]:
     """A folder to write files into instead of `path`. At the end of the block it becomes `path` in
     one step; if a folder `path` exists, the files are moved into it one by one, and other files
     there stay. Folders above it are created.
@@ -152,7 +152,7 @@ def sha256_of(path: Path) -> str:
 def is_special(path: Path) -> bool:
     """Whether `path` exists and is neither a file nor a folder but a device, a pipe or a socket; or
     names a file that is open, such as /dev/stdout."""
-    if open_file(path) is not None:
+    if find_descriptor(path) is not None:
         return True
     return path.exists() and not path.is_file() and not path.is_dir()
 
@@ -176,17 +176,18 @@ def _store_of(path: Path) -> Path | None:
     return None
 
 
-def open_file(path: Path) -> int | None:
-    """The number of the open file that `path` names. It is written where it stands: behind it may
-    be a file that a shell appends to (`>>`), which is not to be replaced."""
+def find_descriptor(path: Path) -> int | None:
+    """The descriptor of the open file that `path` names, such as /dev/stdout; None for any other
+    path. Such a file is written where it stands: it may be one that a shell appends to (`>>`),
+    which is not to be replaced."""
     name = str(path)
-    if name in _STREAMS:
-        return _STREAMS[name]
+    if name in _DESCRIPTORS:
+        return _DESCRIPTORS[name]
     found = re.fullmatch(r"(?:/dev|/proc/self)/fd/([0-9]{1,9})", name)
     return int(found[1]) if found else None
 
 
-_STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
+_DESCRIPTORS = {"/dev/stdout": 1, "/dev/stderr": 2}
 
 
 class _ModelFacts(Protocol):
@@ -212,7 +213,7 @@ def make_manifest(run: RunFacts, **facts: Any) -> dict[str, Any]:
     model, then these facts. Mappings keep their order."""
     return {
         "warning": CONTENT_WARNING,
-        "statement": SAMPLE_STATEMENT,
+        "statement": SAMPLE_CAVEAT,
         "run": run.name,
         "model": {
             "name": run.model.public_name,
@@ -237,7 +238,7 @@ def _as_data_error(path: Path) -> Iterator[None]:
         raise DataError(f"cannot write {path}: {error.strerror or error}") from error
 
 
-def is_within(folder: Path, file: Path) -> bool:
+def is_visible_within(folder: Path, file: Path) -> bool:
     """Whether a file is in a folder once links are followed, and not hidden there."""
     try:
         inside = file.resolve().relative_to(folder.resolve())

@@ -22,7 +22,7 @@ def read_asset(package: str, *path: str) -> str:
     return files(package).joinpath(*path).read_text("utf-8")
 
 
-def shared_scripts(*names: str) -> list[str]:
+def read_shared_scripts(*names: str) -> list[str]:
     """The texts of scripts of `page/`."""
     return [read_asset("kgbias.io", "page", f"{name}.js") for name in names]
 
@@ -32,7 +32,7 @@ def page_style(own_style: str) -> Markup:
     return Markup(read_asset("kgbias.io", "page", "style.css") + own_style)
 
 
-def join_scripts(*scripts: str) -> Markup:
+def bundle_scripts(*scripts: str) -> Markup:
     """Several script files as one script: they share their names with each other, and with nothing
     else."""
     return Markup("\n".join(['"use strict";', "(() => {", *scripts, "})();"]))

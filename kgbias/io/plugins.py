@@ -160,7 +160,7 @@ class PluginTable(MutableMapping[str, T]):
 
     def find_package(self, name: str) -> str:
         """The package that adds an entry, with its version; "" for one of ours."""
-        return "" if self.is_own(name) else _package_of(self._entry_points[name][0])
+        return "" if self.is_own(name) else _distribution_of(self._entry_points[name][0])
 
     def import_part(self, name: str, path: str) -> Any:
         """The object at the path "module:name" from the entry `name`, imported now. Raises
@@ -182,7 +182,7 @@ class PluginTable(MutableMapping[str, T]):
     def list_plugins(self) -> list[Plugin]:
         """The entries that other packages add, with what is wrong with each. Imports them all."""
         return [
-            Plugin(self.entry_kind, name, _package_of(point), self._find_problem(name, points))
+            Plugin(self.entry_kind, name, _distribution_of(point), self._find_problem(name, points))
             for name, points in self._entry_points.items()
             for point in points
         ]
@@ -201,12 +201,12 @@ class PluginTable(MutableMapping[str, T]):
     def _load_entry(self, name: str) -> T:
         points = self._entry_points[name]
         if len(points) > 1:
-            packages = " and ".join(_package_of(point) for point in points)
+            packages = " and ".join(_distribution_of(point) for point in points)
             raise PluginError(
                 f"{packages} both add a {self.entry_kind} {name!r}: uninstall one of them"
             )
         if _is_own(points[0]):
-            missing = _folder_of(points[0]).replace(".", "/")
+            missing = _module_of_part(points[0]).replace(".", "/")
             raise PluginError(self._problem_line(name, f"the folder {missing} is missing"))
         entry = self._import_guarded(name, points[0].load)
         if not isinstance(entry, self._entry_class):
@@ -267,20 +267,20 @@ def _is_own(point: "EntryPoint") -> bool:
 
 
 @cache
-def _is_folder_present(folder: str) -> bool:
+def _is_module_present(folder: str) -> bool:
     return find_spec(folder) is not None
 
 
 def _is_present(point: "EntryPoint") -> bool:
-    return _is_folder_present(_folder_of(point))
+    return _is_module_present(_module_of_part(point))
 
 
-def _folder_of(point: "EntryPoint") -> str:
+def _module_of_part(point: "EntryPoint") -> str:
     """The method or backend that an entry point of ours belongs to, such as
     `kgbias.methods.NAME`."""
     return ".".join(point.module.split(".")[:3])
 
 
-def _package_of(point: "EntryPoint") -> str:
+def _distribution_of(point: "EntryPoint") -> str:
     """The package of an entry point, with its version."""
     return f"{point.dist.name} {point.dist.version}" if point.dist else point.value

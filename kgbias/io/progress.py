@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Any, Protocol
 
 from kgbias.errors import Interrupted
-from kgbias.io.traces import restore_state
+from kgbias.io.caller_state import restore_state
 
 _PRINT_SECONDS = 10.0  # seconds between plain lines
 _DRAW_SECONDS = 0.2  # seconds between redraws of a notebook's bars
@@ -215,11 +215,13 @@ def _add_counts(counts: dict[str, float], new_counts: Mapping[str, float]) -> No
 def _describe_counts(counts: Mapping[str, float]) -> str:
     """For example ", 12 tokens, 3 refused"."""
     return "".join(
-        f", {_format_count(value)} {name}" for name, value in sorted(counts.items()) if value
+        f", {_format_count_or_cost(value)} {name}"
+        for name, value in sorted(counts.items())
+        if value
     )
 
 
-def _format_count(value: float) -> str:
+def _format_count_or_cost(value: float) -> str:
     """A count as it is; money with two decimals."""
     return f"{value:.2f}" if isinstance(value, float) else str(value)
 
@@ -241,7 +243,7 @@ def show_progress(
     always, as plain lines elsewhere; False to show nothing; or a `Progress` to report to. Ctrl-C
     raises Interrupted, which says what becomes of the work: with `all_or_nothing`, it is written at
     the end or not at all; otherwise what was finished is kept. The caller's random states,
-    environment and filters of warnings are put back afterwards (`kgbias.io.traces`).
+    environment and filters of warnings are put back afterwards (`kgbias.io.caller_state`).
     """
     if not isinstance(progress, bool | None):
         reporter: Any = progress

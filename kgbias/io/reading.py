@@ -28,7 +28,7 @@ from kgbias.io.wording import how
 _MAX_INTEGER_BITS = 4096  # of a whole number; Python itself writes at most 4,300 digits
 _MAX_TRIED_BRACKETS = 20  # brackets that may begin an object in a text
 MAX_FILE_BYTES = 1 << 30  # bytes of a file that is read whole
-_PART = 1 << 20  # bytes at once
+_CHUNK_BYTES = 1 << 20  # bytes at once
 _MAX_WRITER_SECONDS = 10.0  # for somebody to write to a pipe
 
 
@@ -44,8 +44,8 @@ def read_error(path: Path, error: OSError) -> DataError:
 def read_bytes(path: Path) -> bytes:
     """The content of a file of at most a gigabyte."""
     try:
-        with open_bytes(path) as file:
-            data = _read_parts(file)
+        with open_with_pipe_timeout(path) as file:
+            data = _read_bounded(file)
     except OSError as error:
         raise read_error(path, error) from error
     except ValueError as error:  # a name with a NUL
@@ -55,7 +55,7 @@ def read_bytes(path: Path) -> bytes:
     return data
 
 
-def open_bytes(path: Path) -> IO[bytes]:
+def open_with_pipe_timeout(path: Path) -> IO[bytes]:
     """A file, open to be read. Raises DataError for a pipe that nobody opens to write to it within
     ten seconds, which the system would wait for without a word."""
     if not path.is_fifo():
@@ -83,19 +83,19 @@ def open_bytes(path: Path) -> IO[bytes]:
     return file
 
 
-def _read_parts(file: IO[bytes] | gzip.GzipFile) -> bytes:
+def _read_bounded(file: IO[bytes] | gzip.GzipFile) -> bytes:
     """All of it, or one byte more than is read. Asked for all at once, Python sets a gigabyte aside
     for a file of any size, which fails where a process may not have so much."""
     parts: list[bytes] = []
     left = MAX_FILE_BYTES + 1
-    while part := file.read(min(left, _PART)):
+    while part := file.read(min(left, _CHUNK_BYTES)):
         parts.append(part)
         left -= len(part)
     return b"".join(parts)
 
 
 def read_head(path: Path, max_bytes: int) -> bytes:
-    """How a file begins, unpacked if gzip packed it; nothing of what is no file."""
+    """How a file's content begins: unpacked, if gzip packed it; nothing of what is no file."""
     if not path.is_file():
         return b""
     try:
@@ -132,7 +132,7 @@ def unpack(data: bytes, path: Path) -> bytes:
         return data
     try:
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            content = _read_parts(file)
+            content = _read_bounded(file)
     except (OSError, EOFError, zlib.error) as error:
         raise DataError(f"{path} cannot be unpacked: {error}") from error
     if len(content) > MAX_FILE_BYTES:
@@ -144,7 +144,7 @@ _encodings: list[str] = []  # what a person says that files are written in; the 
 
 
 @contextmanager
-def assume_encoding(name: str) -> Iterator[None]:
+def use_fallback_encoding(name: str) -> Iterator[None]:
     """Inside this context, files that are not UTF-8 are read in this encoding. Raises UsageError
     for one that Python does not know."""
     try:
@@ -166,7 +166,7 @@ def assumed_encoding() -> str:
 
 
 def decode_text(data: bytes, path: Path) -> str:
-    """The text in a file's bytes: UTF-8, else what a person says that it is (`assume_encoding`);
+    """The text in a file's bytes: UTF-8, else what a person says it is (`use_fallback_encoding`);
     UTF-16 where it begins with its mark. A DataError names the line, the byte and the remedy."""
     is_utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     for encoding in ("utf-16" if is_utf16 else "utf-8-sig", *_encodings[-1:]):

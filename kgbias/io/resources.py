@@ -4,13 +4,13 @@ package if kgbias is installed, at the top of the repository in a checkout."""
 from pathlib import Path
 
 __version__ = "0.1.0"
-_PACKAGE = Path(__file__).parent.parent
+_PACKAGE_FOLDER = Path(__file__).parent.parent
 
 
 def resource_path(folder: str, name: str) -> Path:
     """The path of `prompts/NAME` or `cypher/NAME`."""
-    installed = _PACKAGE / folder / name
-    return installed if installed.exists() else _PACKAGE.parent / folder / name
+    installed = _PACKAGE_FOLDER / folder / name
+    return installed if installed.exists() else _PACKAGE_FOLDER.parent / folder / name
 
 
 def file_names(folder: str, suffix: str) -> list[str]:
@@ -24,5 +24,5 @@ def folder_names(folder: str) -> list[str]:
 
 
 def _folder_path(name: str) -> Path:
-    installed = _PACKAGE / name
-    return installed if installed.is_dir() else _PACKAGE.parent / name
+    installed = _PACKAGE_FOLDER / name
+    return installed if installed.is_dir() else _PACKAGE_FOLDER.parent / name

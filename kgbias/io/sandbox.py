@@ -59,7 +59,7 @@ class TemplateSandbox:
         in a line that begins with `subject`, if the template is faulty or takes more than it
         may."""
         with self._lock:
-            reply = self._ask(json.dumps(question, default=_to_json_value))
+            reply = self._ask(json.dumps(question, default=_dataclass_to_dict))
         if isinstance(text := reply.get("text"), str):
             return text
         raise error(f"{subject} cannot be rendered: {reply.get('error')}")
@@ -168,7 +168,7 @@ def _write_reply(output: Any, reply: Mapping[str, str]) -> None:
     output.flush()
 
 
-def _to_json_value(value: object) -> object:
+def _dataclass_to_dict(value: object) -> object:
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
     raise TypeError(f"a template is given a {type(value).__name__}")

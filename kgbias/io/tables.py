@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from kgbias.errors import DataError, MissingExtra, first_line, list_columns, no_such
-from kgbias.io.published_sets import identify_columns, identify_keys, identify_lines
 from kgbias.io.reading import MAX_FILE_BYTES, decode_text, parse_json, read_bytes, unpack
 from kgbias.io.text import is_plain, printable, unescape_formula
+from kgbias.io.unsupported_sets import advise_on_columns, advise_on_first_line, advise_on_keys
 
 MAX_CELL_CHARACTERS = (
     16 << 20
 )  # characters of one cell of a table; the csv module alone stops at 128 kB
-VALUE = "\0"  # the column of a file without columns: one value a line, or a list of texts
+UNNAMED_COLUMN = "\0"  # the column of a file without columns: one value a line, or a list of texts
 _DELIMITERS = {",": "comma-separated", "\t": "tab-separated", ";": "semicolon-separated"}
 # A bar also stands between the names of one group, and a space between words, so only names of
 # columns tell of them, and how many of these must be known.
@@ -101,8 +101,9 @@ class TableFormat:
 class Sheet:
     """The rows of a file.
 
-    `form` says how they are written. Without `columns`, each row has one cell, called VALUE. Cells
-    are text, except in JSON and Parquet, where they are whatever stands there.
+    `form` says how they are written. Without `columns`, each row has one cell, called
+    UNNAMED_COLUMN. Cells are text, except in JSON and Parquet, where they are whatever stands
+    there.
     """
 
     path: Path
@@ -111,19 +112,19 @@ class Sheet:
     rows: Sequence[NumberedRow]
 
     def find_column(self, names: Sequence[str]) -> str:
-        """The column that is called one of these, whatever its capitals; VALUE in a file without
-        columns. Raises DataError, which lists the columns there are."""
-        if not self.columns or self.columns == (VALUE,):
-            return VALUE
+        """The column that is called one of these, whatever its capitals; UNNAMED_COLUMN in a file
+        without columns. Raises DataError, which lists the columns there are."""
+        if not self.columns or self.columns == (UNNAMED_COLUMN,):
+            return UNNAMED_COLUMN
         columns_by_key = {name.strip().casefold(): name for name in self.columns}
         if column := next((columns_by_key[name] for name in names if name in columns_by_key), None):
             return column
-        if VALUE in self.columns:
-            return VALUE
+        if UNNAMED_COLUMN in self.columns:
+            return UNNAMED_COLUMN
         raise DataError(
             f"{self.path} is {self.form} and has no column {' or '.join(map(repr, names))}; its "
             f"columns are {list_columns(self.columns)} (a table begins with a line of their names)"
-            f"{identify_columns(self.columns)}"
+            f"{advise_on_columns(self.columns)}"
         )
 
 
@@ -147,9 +148,11 @@ def read_sheet(path: Path, known: Sequence[str] = (), *, lines: bool = False) ->
     if data.startswith(_ZIP_MAGIC):
         return _parse_workbook(path, data, known)
     text = decode_text(data, path)
-    if text.lstrip()[:1] in ("[", "{", '"') and (sheet := _parse_json(path, text, known, lines)):
-        return sheet
-    _refuse_text(path, text)
+    if text.lstrip()[:1] in ("[", "{", '"'):
+        sheet = _parse_json(path, text, known, lines)
+        if sheet is not None:
+            return sheet
+    _refuse_other_texts(path, text)
     return _parse_text(path, text, known, lines)
 
 
@@ -164,11 +167,11 @@ def refuse_other_formats(path: Path, data: bytes) -> None:
         raise DataError(f"{path} is an archive: unpack it, and hand over the file inside")
 
 
-def _refuse_text(path: Path, text: str) -> None:
+def _refuse_other_texts(path: Path, text: str) -> None:
     table = _skip_comments(text)[0]
     if table.startswith("|") or MARKDOWN_RULE.match(table):
         raise DataError(f"{path} is a table in Markdown: save it as CSV")
-    if advice := identify_lines(text):
+    if advice := advise_on_first_line(text):
         raise DataError(f"{path} is no table{advice}")
 
 
@@ -199,7 +202,7 @@ def read_table(path: Path, needed: Sequence[str] = (), known: Sequence[str] = ()
                 raise DataError(f"{path}, row {line}: {nested} is a list: write one a row")
         rows_as_texts = ((line, _row_as_texts(sheet, row)) for line, row in sheet.rows)
         return TextTable(list(sheet.columns), rows_as_texts)
-    _refuse_text(path, text)
+    _refuse_other_texts(path, text)
     text, skipped_lines = _skip_comments(text)
     # With line ends as they are: a cell may hold some.
     lines = io.StringIO(text, newline="")
@@ -226,7 +229,9 @@ def _skip_comments(text: str) -> _TableBody:
     return _TableBody(text, lines)
 
 
-def read_filled_rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def read_required_cells(
+    path: Path, columns: Sequence[str]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The cells of these columns of a table, row by row with the line, white space made one space.
     Raises DataError, while reading, for an empty cell, one that is no plain text, as the names of
     groups are everywhere (`kgbias.crawl.seeds`), or a file without rows."""
@@ -254,7 +259,7 @@ def find_delimiter(text: str, known: Sequence[str] = ()) -> str:
 
     def rank(delimiter: str) -> tuple[int, int]:
         cells = _split_cells(header, delimiter)
-        return len(_find_known(cells, known)), len(cells)
+        return len(_known_names_in(cells, known)), len(cells)
 
     best_delimiter = max(_DELIMITERS, key=rank)
     for delimiter, least in _RARE_DELIMITERS.items():
@@ -266,7 +271,7 @@ def find_delimiter(text: str, known: Sequence[str] = ()) -> str:
 _QUOTED_NAMES = re.compile(r'"[^"]*"( "[^"]*")+')  # of columns, as R writes them
 
 
-def _find_known(cells: Iterable[str], known: Iterable[str]) -> set[str]:
+def _known_names_in(cells: Iterable[str], known: Iterable[str]) -> set[str]:
     """The known names among the cells of a line, whatever their capitals."""
     return {name.casefold() for name in known} & {cell.strip().casefold() for cell in cells}
 
@@ -305,55 +310,66 @@ def parse_table(
     """As `read_table`, for lines in memory."""
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     # People write "Women, Men" with a space, which a quotation mark may follow.
-    counted_lines = _CountedLines(lines)
+    counted_lines = _QuoteCountingLines(lines)
     reader = csv.reader(counted_lines, delimiter=delimiter, skipinitialspace=True)
     try:
         header = canonical_names(next(reader, []), (*needed, *known))
-        first_rows = [(reader.line_num, cells) for cells in islice(reader, _CHECKED_ROWS)]
+        first_rows = [_NumberedCells(reader.line_num, row) for row in islice(reader, _CHECKED_ROWS)]
     except csv.Error as error:
         raise DataError(f"cannot read {source}: {error}") from error
-    if place := find_header(header, [cells for _, cells in first_rows], (*needed, *known)):
+    first_cells = [row.cells for row in first_rows]
+    place = find_misplaced_header(header, first_cells, (*needed, *known))
+    if place:
         raise DataError(
-            f"{source}, line {first_rows[place - 1][0]} names the columns: delete what is above it"
+            f"{source}, line {first_rows[place - 1].line} names the columns: delete what is above "
+            "it"
         )
-    first_rows = first_rows[count_explaining_rows([cells for _, cells in first_rows]) :]
-    if first_rows and has_row_names(header, first_rows[0][1]):
+    first_rows = first_rows[count_explaining_rows(first_cells) :]
+    if first_rows and has_row_names(header, first_rows[0].cells):
         header = ["", *header]
-    check_header(header, source)
+    refuse_repeated_columns(header, source)
     _need_columns(header, needed, source)
-    rows = chain(first_rows, ((reader.line_num, cells) for cells in reader))
+    rows = chain(first_rows, (_NumberedCells(reader.line_num, cells) for cells in reader))
     return TextTable(header, _parse_rows(rows, header, source, delimiter, counted_lines))
 
 
 _CHECKED_ROWS = 5  # rows by which the header of a table is checked
 
 
-class _CountedLines:
+class _NumberedCells(NamedTuple):
+    """The cells of a row, and the line that it ends on."""
+
+    line: int
+    cells: list[str]
+
+
+class _QuoteCountingLines:
     """The lines of a text, whose quotation marks are counted."""
 
     def __init__(self, lines: Iterable[str]) -> None:
         self._lines = iter(lines)
-        self.mark_count = 0
+        self.quote_count = 0
 
-    def __iter__(self) -> "_CountedLines":
+    def __iter__(self) -> "_QuoteCountingLines":
         return self
 
     def __next__(self) -> str:
         line = next(self._lines)
-        self.mark_count += line.count('"')
+        self.quote_count += line.count('"')
         return line
 
 
-def find_header(
+def find_misplaced_header(
     header: Sequence[str], first_rows: Sequence[Sequence[Any]], known: Iterable[str]
 ) -> int:
-    """The number of the row that names more known columns than the first one, and nothing else: a
-    title or a name for several columns stands above it. 0 if there is none."""
+    """The number, from 1, of a later row that is the real header: it names more known columns than
+    the first row, and nothing else, and a title or a name for several columns stands above it. 0 if
+    the first row is the header."""
     known_names = list(known)
-    found_count = len(_find_known(header, known_names))
+    found_count = len(_known_names_in(header, known_names))
     for number, row in enumerate(first_rows, 1):
         names = [str(cell) for cell in row if cell is not None and str(cell).strip()]
-        if len(names) > found_count and len(_find_known(names, known_names)) == len(names):
+        if len(names) > found_count and len(_known_names_in(names, known_names)) == len(names):
             return number
     return 0
 
@@ -384,7 +400,7 @@ def is_comment(cells: Sequence[str], header: Sequence[str]) -> bool:
     return len(cells) == 1 < len(header) and cells[0].startswith("# ")
 
 
-def pad_row(cells: Sequence[str], header: Sequence[str]) -> list[str]:
+def fit_row(cells: Sequence[str], header: Sequence[str]) -> list[str]:
     """The cells of a row as they were written, as many as the header has: without empty ones after
     the last delimiter, and with empty ones for those that are not there. Raises ValueError for a
     row that is too long."""
@@ -405,7 +421,7 @@ def _need_columns(header: Sequence[str], needed: Sequence[str], source: str) -> 
     if missing_columns := [name for name in needed if name not in header]:
         refusal = no_such("column", missing_columns[0], filter(None, header), f" in {source}")
         raise DataError(
-            f"{refusal} (a table begins with a line of their names){identify_columns(header)}"
+            f"{refusal} (a table begins with a line of their names){advise_on_columns(header)}"
         )
 
 
@@ -426,7 +442,7 @@ def parse_number(cell: Any) -> float:
 _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 
 
-def check_header(header: Sequence[str], source: str) -> None:
+def refuse_repeated_columns(header: Sequence[str], source: str) -> None:
     """Raise DataError if two columns have the same name: one of them would be lost."""
     seen_names: set[str] = set()
     for name in header:
@@ -436,11 +452,11 @@ def check_header(header: Sequence[str], source: str) -> None:
 
 
 def _parse_rows(
-    rows: Iterable[tuple[int, list[str]]],
+    rows: Iterable[_NumberedCells],
     header: Sequence[str],
     source: str,
     delimiter: str,
-    lines: _CountedLines,
+    lines: _QuoteCountingLines,
 ) -> Iterator[tuple[int, dict[str, str]]]:
     line, cells = 1, list[str]()
     try:
@@ -452,8 +468,8 @@ def _parse_rows(
             if any(map(str.strip, cells)) and not (
                 repeats_header(cells, header) or is_comment(cells, header)
             ):
-                yield line, dict(zip(header, pad_row(cells, header), strict=True))
-        if cells and "\n" in cells[-1] and lines.mark_count % 2:
+                yield line, dict(zip(header, fit_row(cells, header), strict=True))
+        if cells and "\n" in cells[-1] and lines.quote_count % 2:
             raise ValueError(_OPEN_QUOTE)
     except csv.Error as error:
         raise DataError(f"{source}, after line {line}: {error}") from error
@@ -471,7 +487,9 @@ def _parse_text(path: Path, text: str, known: Sequence[str], lines: bool) -> She
     """A table with a header or, where that is allowed, a list with one value a line."""
     body, skipped_lines = _skip_comments(text)
     delimiter = find_delimiter(body, known)
-    has_names = delimiter == " " or _find_known(_split_cells(_first_line(body), delimiter), known)
+    has_names = delimiter == " " or _known_names_in(
+        _split_cells(_first_line(body), delimiter), known
+    )
     if has_names or not lines:
         stream = io.StringIO(body, newline="")
         columns, rows = parse_table(stream, str(path), (), delimiter, known)
@@ -495,7 +513,7 @@ def _parse_text(path: Path, text: str, known: Sequence[str], lines: bool) -> She
         path,
         "a list, one a line",
         (),
-        [(line_number, {VALUE: line}) for line_number, line in numbered_lines],
+        [(line_number, {UNNAMED_COLUMN: line}) for line_number, line in numbered_lines],
     )
 
 
@@ -510,13 +528,13 @@ def _check_list(path: Path, body: str, values: Sequence[str], known: Sequence[st
     """Raise DataError for a table, whose columns are others or have no names, and for what another
     program printed: neither is a list with one value a line."""
     checked_values = values[:_CHECKED_LINES]
-    for pattern, form in _NO_LINES_OF_LISTS.items():
+    for pattern, form in _OTHER_LINE_FORMS.items():
         if line := next((value for value in checked_values if re.fullmatch(pattern, value)), ""):
             raise DataError(f"{path} is {form} ({line[:60]!r}), and no text with one value a line")
     for value in checked_values[1:]:
         for delimiter in _DELIMITERS:
             cells = _split_cells(value, delimiter)
-            if len(cells) > 1 and len(_find_known(cells, known)) == len(cells):
+            if len(cells) > 1 and len(_known_names_in(cells, known)) == len(cells):
                 raise DataError(
                     f"{path}: {value[:60]!r} names the columns of a table: delete what is above it"
                 )
@@ -525,7 +543,7 @@ def _check_list(path: Path, body: str, values: Sequence[str], known: Sequence[st
             raise DataError(
                 f"{path} is {form}, and has no column {' or '.join(map(repr, known))}; its columns "
                 f"are {list_columns(columns)} (a table begins with a line of their names)"
-                f"{identify_columns(columns)}"
+                f"{advise_on_columns(columns)}"
             )
     if name := _name_of_only_column(checked_values):
         raise DataError(
@@ -561,15 +579,15 @@ def _check_list(path: Path, body: str, values: Sequence[str], known: Sequence[st
         raise DataError(f"{path}: {no_text[:60]!r} has no letter: delete the line")
     if no_value := next(filter(is_missing, values), ""):
         raise DataError(f"{path}: {no_value!r} stands for no value: delete the line")
-    for pattern, form in _NO_LISTS.items():
+    for pattern, form in _OTHER_TEXT_FORMS.items():
         if re.match(pattern, body.lstrip(), re.MULTILINE):
             raise DataError(f"{path} is {form}, and no text with one value a line")
     if checked_values and all(value.endswith(_LATEX_ROW_END) for value in checked_values):
         raise DataError(f"{path} is a table in LaTeX: save it as CSV")
-    if checked_values and all(_PARALLEL_MARK in value for value in checked_values):
+    if checked_values and all(_PARALLEL_CORPUS_DELIMITER in value for value in checked_values):
         raise DataError(
-            f"{path}: {checked_values[0][:60]!r} holds two texts, with {_PARALLEL_MARK} between "
-            "them: write one text a line"
+            f"{path}: {checked_values[0][:60]!r} holds two texts, with "
+            f"{_PARALLEL_CORPUS_DELIMITER} between them: write one text a line"
         )
     if program_output := next((value for value in checked_values if value[0] in "[{(|<"), ""):
         raise DataError(
@@ -613,7 +631,7 @@ _NAME_OF_COLUMN = re.compile(r"\S{0,60}")
 _YAML_LINE = re.compile(r"[\w.-]+ *:(\s|$)")
 _LETTER = re.compile(r"[^\W\d_]")
 _ADDRESS = re.compile(r"(https?|ftp)://\S+$")
-_NO_LISTS = {  # how texts begin that other programs write or read
+_OTHER_TEXT_FORMS = {  # how texts begin that other programs write or read
     r"\\(begin|documentclass)\{": "a text in LaTeX",
     r"(diff -{2}git|-{3} \S+\n\+{3} \S)": "a difference of two files",
     r"(From|To|Subject|Date|Message-ID): ": "a mail",
@@ -622,12 +640,12 @@ _NO_LISTS = {  # how texts begin that other programs write or read
     r"(-DOCSTART-|(\S+ )+([BIES]-\w+|O)\n(\S+ )+([BIES]-\w+|O)\n)": "a text in CoNLL's form",
     r"[TRE]\d+\t\w+ \d+ \d+": "brat's annotations",
 }
-_NO_LINES_OF_LISTS = {  # lines that other programs write or read, below whatever comes first
+_OTHER_LINE_FORMS = {  # lines that other programs write or read, below whatever comes first
     # A version has a point: "aged >=65" is a group.
     r"[\w.-]+(\[[\w,-]+\])? ?(==|~=|>=|<=) ?\d+\.\d\S*( *;.*)?": "a list of requirements",
     r"[-dlbcps]([r-][w-][xsStT-]){3}[.+@]? +\d.*": "the output of ls",
 }
-_PARALLEL_MARK = "|||"
+_PARALLEL_CORPUS_DELIMITER = "|||"
 _LATEX_ROW_END = "\\\\"
 _NUMBER_BETWEEN_SPACES = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
 _MAX_WORDS = 20  # words of a line that is no vector
@@ -708,15 +726,17 @@ def _parse_json(path: Path, text: str, known: Sequence[str], lists: bool) -> She
         rows = []
     if rows is not None:
         return _make_sheet(path, "JSON", rows, known)
-    tables = [name for name, item in value.items() if _is_table(item)] if is_object else []
+    tables = (
+        [name for name, item in value.items() if _is_list_of_objects(item)] if is_object else []
+    )
     if len(tables) > 1:
         names = list_columns(map(str, tables))
         raise DataError(f"{path} holds several tables, {names}: hand over one of them")
     if not lists:
-        advice = identify_keys(value) if is_object else ""
+        advice = advise_on_keys(value) if is_object else ""
         raise DataError(f"{path} is JSON, but no list of objects, one for each row{advice}")
-    texts = list(_iter_texts(path, value, ""))
-    columns = (VALUE, "category") if is_object else (VALUE,)
+    texts = list(_iter_text_rows(path, value, ""))
+    columns = (UNNAMED_COLUMN, "category") if is_object else (UNNAMED_COLUMN,)
     return Sheet(path, "JSON", columns, list(enumerate(texts, 1)))
 
 
@@ -771,23 +791,23 @@ def _find_rows(value: Any, known: Sequence[str]) -> list[NumberedRow] | None:
         values = list(value.values())
         if any(isinstance(value.get(name), str | int) for name in known):
             return [(1, value)]
-        tables = [item for item in values if _is_table(item)]
+        tables = [item for item in values if _is_list_of_objects(item)]
         if isinstance(value.get("columns"), list) and isinstance(value.get("data"), list):
             value = [value["columns"], *value["data"]]  # as pandas splits a frame
-        elif isinstance(value.get("rows"), list) and _is_table(value["rows"]):
+        elif isinstance(value.get("rows"), list) and _is_list_of_objects(value["rows"]):
             value = [row.get("row", row) for row in value["rows"]]  # as the hub answers
         elif len(tables) == 1 and not any(
             isinstance(other, list) and other is not tables[0] for other in values
         ):
             value = tables[0]
-        elif _find_known(value, known) and all(isinstance(other, list) for other in values):
+        elif _known_names_in(value, known) and all(isinstance(other, list) for other in values):
             if len({len(item) for item in values}) > 1:
                 return None
             value = [dict(zip(value, cells, strict=True)) for cells in zip(*values, strict=True)]
         elif (
-            not _find_known(value, known)
-            and _is_table(values)
-            and all(_find_known(other, known) for other in values)
+            not _known_names_in(value, known)
+            and _is_list_of_objects(values)
+            and all(_known_names_in(other, known) for other in values)
         ):
             value = values  # rows by their ids
         elif values and all(
@@ -796,9 +816,9 @@ def _find_rows(value: Any, known: Sequence[str]) -> list[NumberedRow] | None:
             if any(isinstance(cell, dict | list) for item in values for cell in item.values()):
                 return None
             value = [{name: item[key] for name, item in value.items()} for key in values[0]]
-    if _is_grid(value) and (not known or _find_known(value[0], known)):
+    if _is_grid(value) and (not known or _known_names_in(value[0], known)):
         value = [dict(zip(value[0], cells, strict=False)) for cells in value[1:]]
-    return list(enumerate(value, 1)) if _is_table(value) else None
+    return list(enumerate(value, 1)) if _is_list_of_objects(value) else None
 
 
 def _is_grid(value: Any) -> bool:
@@ -811,7 +831,7 @@ def _is_grid(value: Any) -> bool:
     )
 
 
-def _is_table(value: Any) -> bool:
+def _is_list_of_objects(value: Any) -> bool:
     return isinstance(value, list) and bool(value) and all(isinstance(item, dict) for item in value)
 
 
@@ -828,13 +848,15 @@ def _make_sheet(path: Path, form: str, rows: Sequence[NumberedRow], known: Seque
     return Sheet(path, form, tuple(columns), rows)
 
 
-def _iter_texts(path: Path, value: Any, category: str, depth: int = 0) -> Iterator[dict[str, Any]]:
+def _iter_text_rows(
+    path: Path, value: Any, category: str, depth: int = 0
+) -> Iterator[dict[str, Any]]:
     """The texts in nested lists, each with the category that its object names."""
     if isinstance(value, dict) and depth < _MAX_LIST_DEPTH:
-        if advice := identify_keys(value):
+        if advice := advise_on_keys(value):
             raise DataError(f"{path} holds no texts by category{advice}")
         for name, item in value.items():
-            yield from _iter_texts(path, item, f"{category} {name}".strip(), depth + 1)
+            yield from _iter_text_rows(path, item, f"{category} {name}".strip(), depth + 1)
         return
     if not isinstance(value, list):
         raise DataError(
@@ -848,7 +870,7 @@ def _iter_texts(path: Path, value: Any, category: str, depth: int = 0) -> Iterat
                 f"{path}, {position}: {json.dumps(text, ensure_ascii=False)[:60]} is no text; "
                 "write one text for each entry"
             )
-        yield {VALUE: text, "category": category}
+        yield {UNNAMED_COLUMN: text, "category": category}
 
 
 # Parquet and Excel
@@ -901,9 +923,9 @@ def _parse_workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
         raise DataError(f"{path} cannot be read as a workbook: {first_line(error)}") from error
     lines = _choose_sheet(path, tables, known)
     header = canonical_names(_first_cells(lines), known)
-    check_header(header, str(path))
+    refuse_repeated_columns(header, str(path))
     first_rows = lines[1 : 1 + _CHECKED_ROWS]
-    if place := find_header(header, first_rows, known):
+    if place := find_misplaced_header(header, first_rows, known):
         raise DataError(f"{path}, row {place + 1} names the columns: delete what is above it")
     skipped = count_explaining_rows(first_rows)
     rows = [
@@ -924,7 +946,9 @@ def _choose_sheet(
     """The one sheet that has known columns; the first if none has. Raises DataError if several
     have: their rows may belong together or not."""
     with_columns = {
-        title: lines for title, lines in tables.items() if _find_known(_first_cells(lines), known)
+        title: lines
+        for title, lines in tables.items()
+        if _known_names_in(_first_cells(lines), known)
     }
     if len(with_columns) > 1:
         raise DataError(

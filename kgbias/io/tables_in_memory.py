@@ -74,7 +74,7 @@ def as_table_file(
             raise DataError(line.replace(str(path), f"the {name}") + hint) from None
 
 
-def read_rows(table: Any) -> list[dict[str, Any]] | None:
+def table_rows_or_none(table: Any) -> list[dict[str, Any]] | None:
     """The rows of a frame, a list of dicts, or a dict of columns, each without the cells that hold
     no value; None for anything else. Raises DataError for a frame with two columns of a name."""
     mappings = _frame_rows(table)
@@ -88,7 +88,7 @@ def read_rows(table: Any) -> list[dict[str, Any]] | None:
 
 def _to_json_content(table: Any, columns: Sequence[str]) -> Any:
     """A table as JSON."""
-    if (rows := read_rows(table)) is not None:
+    if (rows := table_rows_or_none(table)) is not None:
         return rows
     if isinstance(table, Mapping):
         lists = {str(name): _list_values(value) for name, value in table.items()}
@@ -98,7 +98,7 @@ def _to_json_content(table: Any, columns: Sequence[str]) -> Any:
     values = _list_values(table)
     if not isinstance(values, list):
         raise _no_table_error(table)
-    rows = read_rows(values)
+    rows = table_rows_or_none(values)
     return to_json_value(values) if rows is None else rows
 
 

@@ -15,7 +15,7 @@ CONTENT_WARNING = (
     "Content warning: this holds statements about groups of people that a language model produced. "
     "Many are false, offensive or hurtful."
 )
-SAMPLE_STATEMENT = (
+SAMPLE_CAVEAT = (
     "A crawl is a sample of what a model says when it is asked in certain ways. It is not evidence "
     "of what is true of anyone, and it is not all that the model could say."
 )
@@ -140,7 +140,7 @@ def printable(text: str) -> str:
     return "".join(c if is_plain(c) else "�" for c in text)
 
 
-def for_file(text: str, file: TextIO) -> str:
+def printable_in_terminal(text: str, file: TextIO) -> str:
     """The text as it is for a file; with each line made `printable` for a terminal."""
     if not file.isatty():
         return text
@@ -264,7 +264,7 @@ def _turtle_character(character: str) -> str:
     return character
 
 
-def dot(text: str) -> str:
+def dot_label(text: str) -> str:
     """A quoted DOT string of at most 80 characters: Graphviz reads backslashes and HTML entities in
     labels."""
     text = xml_safe(printable(shorten(text, 80)))

@@ -27,10 +27,10 @@ from kgbias.graph.labels import (
     describe_raters,
     labels_in_effect,
 )
-from kgbias.io.published_sets import identify_columns
 from kgbias.io.reading import read_head, read_text, read_toml
 from kgbias.io.tables import TableFormat, is_missing, parse_literal, read_table
 from kgbias.io.text import shorten
+from kgbias.io.unsupported_sets import advise_on_columns
 from kgbias.measures import MEASURES, get_measure
 
 LABEL_TABLE = TableFormat(
@@ -154,7 +154,7 @@ def read_sets(path: Path) -> list[LabelledSet]:
         raise DataError(
             f"{path} is no set of labels: its columns are {shorten(', '.join(columns), 80)}; "
             f"expected text and label, or the form of {', '.join(PUBLISHED_NAMES)}"
-            f"{identify_columns(columns)}"
+            f"{advise_on_columns(columns)}"
         )
     if not _card_path(path).is_file():
         raise DataError(

@@ -11,8 +11,8 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from kgbias.errors import UsageError, no_such
+from kgbias.io.caller_state import restore_state
 from kgbias.io.plugins import import_object
-from kgbias.io.traces import restore_state
 from kgbias.models.base import Completer, Notify
 from kgbias.models.spec import KINDS, Spec, parse_spec, resolve
 from kgbias.parameters import ModelOptions

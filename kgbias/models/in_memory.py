@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from kgbias.errors import ModelError, UsageError, first_line
+from kgbias.io.caller_state import restore_state, use_caller_random_states
 from kgbias.io.text import type_with_article
-from kgbias.io.traces import restore_state, use_caller_state
 from kgbias.io.wording import pluralise
 from kgbias.models.base import (
     IN_MEMORY_PREFIX,
@@ -281,7 +281,7 @@ class FunctionModel:
             batch = requests[start : start + self._batch_size]
             prompts = [_prompt_text(request) for request in batch]
             try:
-                with use_caller_state():
+                with use_caller_random_states():
                     returned: Any = self._answers(prompts)
                     is_one = isinstance(returned, str) or not isinstance(returned, Iterable)
                     texts = [] if is_one else list(returned)

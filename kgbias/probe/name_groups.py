@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.errors import DataError, MissingExtra, UsageError
-from kgbias.io.files import replace_folder, write_json, write_text
+from kgbias.io.files import write_into_folder, write_json, write_text
 from kgbias.io.tables import read_table
 from kgbias.io.text import escape_formula
 from kgbias.probe.sets import format_people
@@ -156,7 +156,7 @@ class NameGroups:
     def write(self, folder: Path) -> list[Path]:
         """Write names.csv, which `--names` takes, a data statement and a manifest, whole or not at
         all; returns the files."""
-        with replace_folder(folder) as partial:
+        with write_into_folder(folder) as partial:
             with (partial / "names.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(("name", "group", "origin", "gender", "cluster", "purity", "how"))

@@ -11,7 +11,7 @@ import numpy as np
 
 from kgbias.errors import DataError, MissingExtra, UsageError
 from kgbias.graph.store import Store
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT, Answer, canonical_json
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_CAVEAT, Answer, canonical_json
 from kgbias.ids import content_id
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_text
@@ -256,7 +256,7 @@ def _claim_output(manifest: Path, job: Mapping[str, Any]) -> None:
                 f"{manifest} shows that the output has other settings: name another output"
             )
         return
-    note = {"warning": CONTENT_WARNING, "sample": SAMPLE_STATEMENT, "job": current_job}
+    note = {"warning": CONTENT_WARNING, "sample": SAMPLE_CAVEAT, "job": current_job}
     _replace_file(manifest, (json.dumps(note, indent=2) + "\n").encode())
 
 

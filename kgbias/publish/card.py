@@ -18,7 +18,7 @@ from kgbias.graph.profiles import describe_reader
 from kgbias.graph.selection import Selection, run_language
 from kgbias.graph.types import GroupScore
 from kgbias.io.files import CHECKSUM_FILE as CHECKSUMS
-from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT, markdown, xml_safe
+from kgbias.io.text import CONTENT_WARNING, SAMPLE_CAVEAT, markdown, xml_safe
 from kgbias.io.wording import pluralise
 from kgbias.measures import corrected_figure, figures_by_name, label_source
 from kgbias.publish.recipe import RECIPE_FILE as RECIPE
@@ -53,7 +53,7 @@ PERSONAL = (
     "nationality, religion or other traits that law protects in many places."
 )
 LIMITS = (
-    SAMPLE_STATEMENT,
+    SAMPLE_CAVEAT,
     "Other prompts, other settings or another version of the model give other statements.",
     "Scores are judgements of the named scorers, which make errors; intervals cover these only "
     "where a figure is corrected by labels.",

@@ -12,7 +12,7 @@ from kgbias.export.content import ExportContent
 from kgbias.export.tables import INTEGER_COLUMNS, write_jsonl, write_parquet
 from kgbias.graph.selection import Selection, select_statements
 from kgbias.graph.store import StoredRun
-from kgbias.io.files import replace_folder, sha256_of, write_checksums
+from kgbias.io.files import sha256_of, write_checksums, write_into_folder
 from kgbias.io.progress import Progress
 from kgbias.io.resources import __version__
 from kgbias.io.text import xml_safe
@@ -244,7 +244,7 @@ def publish(
         datetime.now(UTC).isoformat(timespec="seconds"),
         selection,
     )
-    with replace_folder(folder) as partial:
+    with write_into_folder(folder) as partial:
         _write_files(source, partial)
         if figures:
             from kgbias.report.save import save_figures

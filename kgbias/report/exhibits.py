@@ -35,7 +35,7 @@ from kgbias.compare.families import (
 )
 from kgbias.graph.cross_mentions import explain_costly_measures
 from kgbias.graph.types import TopicModel
-from kgbias.io.columns import Column, Formatted
+from kgbias.io.columns import Column, FormattedCell
 from kgbias.io.text import format_p_value, spoken_name
 from kgbias.io.wording import pluralise
 from kgbias.measure.topics.run import (
@@ -339,7 +339,7 @@ def _chosen_predicate_exhibits(data: ArmData, category: str, place: str) -> Iter
             ]
             row: list[Cell] = [measure.name, group.name]
             for e in (*estimates, data.mean(group, measure.name)):
-                row += [e.n, Formatted(e, figure.form)] if e and e.n else [None, None]
+                row += [e.n, FormattedCell(e, figure.form)] if e and e.n else [None, None]
             rows.append(row)
     if rows:
         yield Exhibit(
@@ -445,8 +445,8 @@ def _label_corrected_exhibits(data: ArmData, category: str, place: str) -> Itera
                             figure.title,
                             group.name,
                             raw.n,
-                            Formatted(raw, figure.form),
-                            Formatted(corrected, figure.form),
+                            FormattedCell(raw, figure.form),
+                            FormattedCell(corrected, figure.form),
                             label_count_words(corrected.method, corrected.n),
                         ]
                     )
@@ -896,8 +896,8 @@ def echo_effect_exhibits(data: ArmData, category: str, place: str) -> Iterator[E
                         measure,
                         group.name,
                         mean_estimate.n,
-                        Formatted(mean_estimate, form),
-                        Formatted(value, form),
+                        FormattedCell(mean_estimate, form),
+                        FormattedCell(value, form),
                         echoes,
                     ]
                 )

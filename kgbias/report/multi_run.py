@@ -15,7 +15,7 @@ from markupsafe import Markup
 from kgbias.compare.model_contrasts import DEFAULT_MARGIN_DEVIATIONS, ModelContrast
 from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, MIN_SAME_COSINE, SAMPLE_STATEMENT
+from kgbias.graph.types import CONTENT_WARNING, MIN_SAME_COSINE, SAMPLE_CAVEAT
 from kgbias.io import pages
 from kgbias.io.columns import Column
 from kgbias.io.drawing import (
@@ -743,8 +743,10 @@ def render_multi_run(data: MultiRunData, explorer: str = "") -> str:
             in_sight = section.anchor in _OPEN_SECTIONS
             shown = cards.render_groups(groups, folded=in_sight)
             sections.append((section.anchor, section.title, section.about, shown, in_sight))
-    script = pages.join_scripts(
-        *pages.shared_scripts("draw"), read_template_file("copy.js"), read_template_file("folds.js")
+    script = pages.bundle_scripts(
+        *pages.read_shared_scripts("draw"),
+        read_template_file("copy.js"),
+        read_template_file("folds.js"),
     )
     models = dict.fromkeys(side.run.model.title for side in data.sides)
     return pages.fill_template(
@@ -758,7 +760,7 @@ def render_multi_run(data: MultiRunData, explorer: str = "") -> str:
         picture=_opening_figure(exhibit_list),
         sections=sections,
         warning=CONTENT_WARNING,
-        statement=SAMPLE_STATEMENT,
+        statement=SAMPLE_CAVEAT,
         exhibits=Markup(
             json_in_html(cards.copy_texts((e.table for e in exhibit_list), "-".join(data.names)))
         ),

@@ -19,7 +19,7 @@ from kgbias.graph.selection import Selection, merge_sentences, select_most_hurtf
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
-    SAMPLE_STATEMENT,
+    SAMPLE_CAVEAT,
     Generation,
     Metric,
     RunSummary,
@@ -234,8 +234,8 @@ def render_report(data: RunData, extra_sections: Sequence[Section] = (), explore
     """The page as text. `explorer` is the address of the run's explorer, "" without one."""
     run, summary, triples = data.run, data.summary, data.triples
     all_exhibits, first_screen = list(run_exhibits(data)), build_screen(data, explorer)
-    script = pages.join_scripts(
-        *pages.shared_scripts(*pages.STATEMENT_SCRIPTS),
+    script = pages.bundle_scripts(
+        *pages.read_shared_scripts(*pages.STATEMENT_SCRIPTS),
         *(read_template_file(f"{name}.js") for name in SCRIPTS),
     )
     standard = {section.anchor: section for section in standard_sections(data, all_exhibits)}
@@ -281,7 +281,7 @@ def render_report(data: RunData, extra_sections: Sequence[Section] = (), explore
             *extra_sections,
         ],
         warning=CONTENT_WARNING,
-        statement=SAMPLE_STATEMENT,
+        statement=SAMPLE_CAVEAT,
         data=Markup(json_in_html(page_data(data))),
         exhibits=Markup(json_in_html(copy_texts((e.table for e in all_exhibits), run.name))),
         script=script,

@@ -9,7 +9,7 @@ from kgbias.graph.selection import Selection
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io.drawing import figure_style
-from kgbias.io.files import make_manifest, replace_folder, write_json
+from kgbias.io.files import make_manifest, write_into_folder, write_json
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.report.exhibits import run_exhibits
 from kgbias.report.multi_run import multi_run_exhibits
@@ -92,7 +92,7 @@ def save_exhibits(
 ) -> list[Path]:
     """Write exhibits to a folder, each figure as SVG, PDF and PNG and each table as LaTeX (and
     CSV), with what the manifest says `about` them. Returns the files, sorted."""
-    with replace_folder(folder) as partial:
+    with write_into_folder(folder) as partial:
         for exhibit in exhibit_list:
             save_exhibit(exhibit, partial, run)
             if csv:

@@ -26,7 +26,7 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
 from kgbias.io.text import (
     CONTENT_WARNING,
-    SAMPLE_STATEMENT,
+    SAMPLE_CAVEAT,
     format_number,
     format_p_value,
     spoken_name,
@@ -71,7 +71,7 @@ def _lines(run: StoredRun, data: RunData) -> Iterator[str]:
     name = quote(data.run.name)
     about = _escape_markdown(", ".join(dict.fromkeys(g.category for g in data.run.groups)))
     yield f"# What {_escape_markdown(data.run.model.title)} says about {about}"
-    yield from ("", f"> **{CONTENT_WARNING}** {SAMPLE_STATEMENT}", "")
+    yield from ("", f"> **{CONTENT_WARNING}** {SAMPLE_CAVEAT}", "")
     yield (
         "Intervals are 95%. Each section ends with the commands that give its numbers again; add "
         "`--store` if the store is not kgbias.db."
@@ -316,7 +316,7 @@ def _find_largest_end(estimates: Sequence[tuple[str, Estimate]]) -> _IntervalEnd
 
 def _limit_lines(data: RunData) -> Iterator[str]:
     yield from ("## Limits", "")
-    yield f"- {SAMPLE_STATEMENT}"
+    yield f"- {SAMPLE_CAVEAT}"
     if data.run.kind != "import":
         yield "- Figures hold for these prompts and wordings; another wording moves them."
     scorers = ", ".join(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_CAVEAT
 from kgbias.io import pages
 from kgbias.io.files import write_text
 from kgbias.io.text import json_in_html
@@ -30,8 +30,10 @@ def write_two_languages(
         exhibits += found
         heading = cards.heading_of(category, [c.category for c in comparisons])
         groups.append(cards.build_group(heading, found, [e.table for e in found], linked=False))
-    script = pages.join_scripts(
-        *pages.shared_scripts("draw"), read_template_file("copy.js"), read_template_file("folds.js")
+    script = pages.bundle_scripts(
+        *pages.read_shared_scripts("draw"),
+        read_template_file("copy.js"),
+        read_template_file("folds.js"),
     )
     page = pages.fill_template(
         read_template_file("languages.html"),
@@ -40,7 +42,7 @@ def write_two_languages(
         told=introduction.splitlines(),
         body=cards.render_groups(groups, folded=True),
         warning=CONTENT_WARNING,
-        statement=SAMPLE_STATEMENT,
+        statement=SAMPLE_CAVEAT,
         exhibits=Markup(json_in_html(cards.copy_texts((e.table for e in exhibits), "languages"))),
         script=script,
     )

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from kgbias.io.columns import HasInterval
+from kgbias.io.columns import EstimateCell
 from kgbias.io.text import format_number, html
 
 COVERS_WORD = "covers"
@@ -27,7 +27,7 @@ class Interval(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Estimate(HasInterval):
+class Estimate(EstimateCell):
     """A figure with its 95% interval and the number of observations behind it.
 
     An interval without width is not shown: observations that all agree do not say how certain a

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any, ForwardRef, TypeVar, get_args, is_typeddict
 
 from kgbias.errors import UsageError, no_such
-from kgbias.io.traces import restore_state
+from kgbias.io.caller_state import restore_state
 from kgbias.parameters import check_plain_value, expand_home, python_number
 
 Call = TypeVar("Call", bound=Callable[..., Any])
@@ -26,7 +26,7 @@ def public_call(function: Call) -> Call:
     """The function as a public one. Its typed options (`**options: Unpack[...]`) are spelt out in
     its signature; an option that it does not take is a UsageError, and so is a text, a number or a
     path that is none; numbers of numpy are Python's; and what it changes in the process is put back
-    (`kgbias.io.traces`)."""
+    (`kgbias.io.caller_state`)."""
     spelt = _spell_out_options(signature(function))
     parameters = spelt.parameters.values()
     takes_any = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)

@@ -32,7 +32,7 @@ from kgbias.graph.cypher import QueryResult
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import GroupScore, ProbeRun
 from kgbias.io.columns import Column
-from kgbias.io.files import is_within, write_text
+from kgbias.io.files import is_visible_within, write_text
 from kgbias.io.progress import Progress
 from kgbias.io.reading import read_toml
 from kgbias.io.rows import Rows
@@ -465,7 +465,7 @@ def _files_outside(path: Path, store: str, steps: Sequence[Step]) -> tuple[str, 
     files = [] if "://" in store else [Path(store)]
     for step in steps:
         files += [*([step.output] if step.output else []), *files_of(step)]
-    return tuple(dict.fromkeys(str(f) for f in files if not is_within(path.parent, f)))
+    return tuple(dict.fromkeys(str(f) for f in files if not is_visible_within(path.parent, f)))
 
 
 def _crawl_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:

@@ -21,7 +21,7 @@ from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.graph.cypher import QueryResult, inline_limits
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group, Run, Topic, TopicAssignment, TopicModel
-from kgbias.io.text import for_file
+from kgbias.io.text import printable_in_terminal
 from kgbias.query import browser_parameters, load_query, query_names, write_favourites, write_result
 from tests.conftest import require_modules
 from tests.report_data import measured_run
@@ -83,8 +83,8 @@ def test_a_terminal_is_shown_no_escapes() -> None:
         def isatty(self) -> bool:
             return True
 
-    assert for_file("a\x1b[2J\x9b2J\nb\n", Terminal()) == "a�[2J�2J\nb\n"
-    assert for_file("a\x1b[2J\n", io.StringIO()) == "a\x1b[2J\n"
+    assert printable_in_terminal("a\x1b[2J\x9b2J\nb\n", Terminal()) == "a�[2J�2J\nb\n"
+    assert printable_in_terminal("a\x1b[2J\n", io.StringIO()) == "a\x1b[2J\n"
 
 
 def test_own_cypher(store: SQLiteStore, run: Run) -> None:

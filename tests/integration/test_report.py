@@ -14,7 +14,7 @@ from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import (
     CONTENT_WARNING,
-    SAMPLE_STATEMENT,
+    SAMPLE_CAVEAT,
     Group,
     GroupScore,
     Metric,
@@ -117,7 +117,7 @@ def drawn(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Drawn]:
 def test_a_page_has_what_the_reader_needs(drawn: Drawn) -> None:
     page = drawn.page
     words = " ".join(page.words.split())
-    assert CONTENT_WARNING in words and SAMPLE_STATEMENT in words
+    assert CONTENT_WARNING in words and SAMPLE_CAVEAT in words
     assert "What test <model> says about gender" in words
     assert [tag for tag, _ in page.tags].count("svg") == 4
     assert "each group has at most one there, and none that names a group" in words

@@ -14,7 +14,7 @@ pytest.importorskip("torch")
 
 import kgbias
 from kgbias.compare.refusals import list_retries
-from kgbias.io.text import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.io.text import CONTENT_WARNING, SAMPLE_CAVEAT
 from kgbias.report.refusals import refusal_exhibits
 from kgbias.report.run_data import RunData
 from tests.texts import Texts
@@ -88,7 +88,7 @@ def test_the_summary_says_what_was_planted(tmp_path: Path, texts: Texts) -> None
         )
         > 40
     )  # type: ignore[index]
-    assert CONTENT_WARNING in text and SAMPLE_STATEMENT in text
+    assert CONTENT_WARNING in text and SAMPLE_CAVEAT in text
     headings = ("What was asked", "Refusals", "Findings", "Limits")
     for heading in (*headings, "What was not shown, and how large it could be"):
         assert f"## {heading}" in text

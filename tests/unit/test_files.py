@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from kgbias.errors import DataError
-from kgbias.io.files import replace_file, replace_folder, write_text
+from kgbias.io.files import replace_file, write_into_folder, write_text
 from kgbias.io.reading import read_text
 from tests.texts import Texts
 
@@ -116,11 +116,11 @@ def test_a_name_as_long_as_a_name_may_be(tmp_path: Path) -> None:
 
 def test_a_folder_is_filled_at_the_end(tmp_path: Path, texts: Texts) -> None:
     folder = tmp_path / "some" / "figures"
-    with pytest.raises(RuntimeError), replace_folder(folder) as partial:
+    with pytest.raises(RuntimeError), write_into_folder(folder) as partial:
         (partial / "a").write_text("x")
         raise RuntimeError
     assert names(tmp_path) == []
-    with replace_folder(folder) as partial:
+    with write_into_folder(folder) as partial:
         (partial / "a").write_text("x")
         assert not folder.exists()  # a process that is killed here leaves it to the next one
         (partial / "sub").mkdir()
@@ -129,20 +129,20 @@ def test_a_folder_is_filled_at_the_end(tmp_path: Path, texts: Texts) -> None:
     (folder / "mine").write_text("kept")
     with (
         texts.raises(DataError),
-        replace_folder(folder) as partial,
+        write_into_folder(folder) as partial,
     ):
         (partial / "a").write_text("y")
         (partial / "sub").write_text("y")
     assert (folder / "a").read_text() == "x" and (folder / "mine").read_text() == "kept"
     (tmp_path / "file").write_text("x")
-    with pytest.raises(DataError, match="cannot write"), replace_folder(tmp_path / "file"):
+    with pytest.raises(DataError, match="cannot write"), write_into_folder(tmp_path / "file"):
         pass
     assert (tmp_path / "file").read_text() == "x"
 
 
 def test_two_that_fill_a_folder_at_once(tmp_path: Path) -> None:
     folder = tmp_path / "figures"
-    with replace_folder(folder) as one, replace_folder(folder) as other:
+    with write_into_folder(folder) as one, write_into_folder(folder) as other:
         for number, partial in enumerate((one, other)):
             (partial / f"of {number}").write_text("x")
             (partial / "of both").write_text(str(number))

@@ -340,7 +340,7 @@ def test_a_map_says_what_it_would_ask_instead(
     run: Any = SimpleNamespace(name="said")
     assert pipeline.has_substitute() and list(SUBSTITUTES) == ["choice"]
     monkeypatch.setattr(
-        "kgbias.io.plugins._is_folder_present", lambda folder: "choice" not in folder
+        "kgbias.io.plugins._is_module_present", lambda folder: "choice" not in folder
     )
     without = PluginTable("substitute", Substitute, {}, path_fields=("ask", "fewest"))
     monkeypatch.setattr(pipeline, "SUBSTITUTES", without)

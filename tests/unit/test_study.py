@@ -13,7 +13,7 @@ from typing import Annotated, Any
 import pytest
 
 import kgbias
-from kgbias.io.columns import Shown
+from kgbias.io.columns import ColumnFormat
 from kgbias.io.rows import Rows
 from kgbias.models.base import Request
 from kgbias.stats.estimate import Estimate
@@ -262,7 +262,7 @@ class Found:
     """A result with a figure, as those of a run are."""
 
     group: str
-    lift: Annotated[Estimate, Shown("+.2f", ends=("low", "high"), count="names")]
+    lift: Annotated[Estimate, ColumnFormat("+.2f", ends=("low", "high"), count="names")]
     share: Estimate
     rank: int | None
 

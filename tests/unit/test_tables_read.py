@@ -26,7 +26,7 @@ from kgbias.ingest.statement_table import (
     read_triples,
 )
 from kgbias.io import stereoset_file
-from kgbias.io.reading import assume_encoding
+from kgbias.io.reading import use_fallback_encoding
 from kgbias.io.stereoset_file import read_examples
 from kgbias.io.tables import as_text, read_sheet, read_table
 from kgbias.io.wording import in_commands
@@ -65,7 +65,7 @@ def test_a_table_gives_the_same_rows_in_every_form_at_every_door(
     """The suffix says nothing: all files are called the same."""
     if form == "cp1252":  # which has other letters in the place of these
         data = [{k: v.translate(WESTERN_LETTERS) for k, v in row.items()} for row in data]
-    with assume_encoding(form) if form in ("gb18030", "cp1252") else nullcontext():
+    with use_fallback_encoding(form) if form in ("gb18030", "cp1252") else nullcontext():
         same_at_every_door(form, data, tmp_path / "table.data")
 
 
@@ -152,10 +152,10 @@ def test_another_encoding_is_named_with_its_remedy_and_read_when_given(
     with texts.raises(DataError) as caught:
         read_seeds(str(path))
     assert f"0x{byte}" in str(caught.value)
-    with assume_encoding(encoding):
+    with use_fallback_encoding(encoding):
         assert [s.groups for s in read_seeds(str(path))] == [("Köche",), ("Männer",)]
         assert read_identities("sofa")  # what ships is UTF-8 all the same
-    with pytest.raises(UsageError, match="no encoding 'klingon'"), assume_encoding("klingon"):
+    with pytest.raises(UsageError, match="no encoding 'klingon'"), use_fallback_encoding("klingon"):
         pass
 
 
@@ -529,7 +529,7 @@ def test_wide_encodings_without_their_mark_are_read_when_named(
 ) -> None:
     path = tmp_path / "groups.csv"
     path.write_bytes("group,category\nÉlves,folk\n".encode(encoding))
-    with assume_encoding(encoding):
+    with use_fallback_encoding(encoding):
         assert read_identities(path) == {"folk": ("Élves",)}
 
 
@@ -566,9 +566,9 @@ def test_a_byte_that_a_named_encoding_lacks_is_said_with_its_name(
 ) -> None:
     path = tmp_path / "groups.txt"
     path.write_bytes("Crème\n".encode("mac_roman"))  # 0x8f, which cp1252 lacks
-    with assume_encoding("cp1252"), texts.raises(DataError):
+    with use_fallback_encoding("cp1252"), texts.raises(DataError):
         read_identities(path)
-    with assume_encoding("mac_roman"):
+    with use_fallback_encoding("mac_roman"):
         assert read_identities(path) == {"": ("Crème",)}
 
 

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from kgbias.io.traces import wait_passively
+from kgbias.io.caller_state import wait_passively
 
 CHOICES = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME", "KMP_LIBRARY")
 

@@ -23,9 +23,9 @@ from typing import Any
 
 from kgbias import errors
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line
+from kgbias.io.caller_state import wait_passively
 from kgbias.io.progress import Progress
 from kgbias.io.resources import __version__
-from kgbias.io.traces import wait_passively
 from kgbias.parallel.local import count_cores
 from kgbias.parallel.work import P, R, Work
 

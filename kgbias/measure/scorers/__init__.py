@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from kgbias.errors import UsageError, no_such
-from kgbias.io.traces import restore_state
+from kgbias.io.caller_state import restore_state
 from kgbias.measure.scorers._base import (
     Judgement,
     Scorer,

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from kgbias.errors import DataError, KgbiasError, UsageError, first_line
+from kgbias.io.caller_state import use_caller_random_states
 from kgbias.io.text import type_with_article
-from kgbias.io.traces import use_caller_state
 from kgbias.io.wording import pluralise
 from kgbias.measure.scorers._base import Judgement, class_judgement, probability_judgement
 from kgbias.measures import Measure, get_measure
@@ -60,7 +60,7 @@ class CustomScorer:
 
     def score(self, texts: Sequence[str]) -> list[Judgement | None]:
         try:
-            with use_caller_state():
+            with use_caller_random_states():
                 returned: Any = self._score(list(texts))
                 is_one = isinstance(returned, str | Mapping) or not isinstance(returned, Iterable)
                 values = [] if is_one else list(returned)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from kgbias.errors import DataError, list_columns
-from kgbias.io.published_sets import identify_columns
 from kgbias.io.tables import TableFormat, as_text, parse_literal, read_sheet
+from kgbias.io.unsupported_sets import advise_on_columns
 from kgbias.methods.benchmarks.base import (
     DomainFigure,
     FigureInfo,
@@ -332,7 +332,7 @@ def _find_layout(
         return layout_function
     raise DataError(
         f"{path} holds no BBQ questions, as it has no ans0 to ans2 with answer_info; its columns "
-        f"are {list_columns(columns)}{identify_columns(columns)}"
+        f"are {list_columns(columns)}{advise_on_columns(columns)}"
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.graph.types import CONTENT_WARNING
-from kgbias.io.files import replace_folder
+from kgbias.io.files import write_into_folder
 from kgbias.io.text import escape_formula
 from kgbias.methods.benchmarks.board import BenchmarkOutcome, Board
 from kgbias.methods.benchmarks.page import benchmark_tables, plain_records
@@ -26,7 +26,7 @@ def write_tables(board: Board, folder: Path) -> list[Path]:
     .eval_results of the model's repository); and index.json, which lists them. Returns the files,
     sorted."""
     now = datetime.now(UTC)
-    with replace_folder(folder) as partial:
+    with write_into_folder(folder) as partial:
         for name, rows in plain_records(board).items():
             if rows:
                 (partial / f"{name}.csv").write_text(

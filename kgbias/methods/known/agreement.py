@@ -30,7 +30,7 @@ from kgbias.errors import DataError, UsageError
 from kgbias.evidence.probe_plan import DEFAULT_PROBES
 from kgbias.graph.types import Group
 from kgbias.ids import content_id, normalise
-from kgbias.io.columns import Shown, columns_of
+from kgbias.io.columns import ColumnFormat, columns_of
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.methods.known.groups import (
@@ -103,11 +103,11 @@ class AgreementFigure:
     kind: str
     direction: str
     by: str
-    auc: Annotated[Estimate, Shown(".2f", ends=("low", "high"), count="n")]
-    low_over_groups: Annotated[float, Shown(".2f")] = math.nan
-    high_over_groups: Annotated[float, Shown(".2f")] = math.nan
-    floor: Annotated[float, Shown(".2f")] = math.nan
-    floor_high: Annotated[float, Shown(".2f")] = math.nan
+    auc: Annotated[Estimate, ColumnFormat(".2f", ends=("low", "high"), count="n")]
+    low_over_groups: Annotated[float, ColumnFormat(".2f")] = math.nan
+    high_over_groups: Annotated[float, ColumnFormat(".2f")] = math.nan
+    floor: Annotated[float, ColumnFormat(".2f")] = math.nan
+    floor_high: Annotated[float, ColumnFormat(".2f")] = math.nan
     entries: int = 0
     category: str = ""
 

@@ -21,9 +21,9 @@ from kgbias.graph.stereotypes import Stereotype as Stereotype
 from kgbias.graph.stereotypes import StereotypeTable
 from kgbias.ids import normalise
 from kgbias.io.files import sha256_of
-from kgbias.io.published_sets import identify_columns
 from kgbias.io.stereoset_file import is_stereoset, read_examples
 from kgbias.io.tables import TableFormat, is_missing, parse_literal, parse_number, read_table
+from kgbias.io.unsupported_sets import advise_on_columns
 from kgbias.methods.known.kinds import KINDS
 
 SEEGULL = "seegull"
@@ -257,7 +257,7 @@ def _find_column(
         )
         raise DataError(
             f"{path} has {lacks}; its columns are {list_columns(header)}. Name the one with the "
-            f"{meaning} as `{meaning}_column`{identify_columns(header)}"
+            f"{meaning} as `{meaning}_column`{advise_on_columns(header)}"
         )
     return column
 

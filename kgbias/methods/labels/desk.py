@@ -59,7 +59,7 @@ class LabelDesk:
             {"name": x.measure, "masked": x.is_masked, **asdict(x.guide)}
             for x in self._labellings.values()
         ]
-        script = pages.join_scripts(pages.read_asset("kgbias.methods.labels", "page", "label.js"))
+        script = pages.bundle_scripts(pages.read_asset("kgbias.methods.labels", "page", "label.js"))
         policy = (
             "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
             f"connect-src 'self'; script-src {pages.script_policy(script)}"

@@ -23,7 +23,7 @@ from kgbias.graph.generation_run import (
     request_settings,
 )
 from kgbias.graph.types import Group
-from kgbias.io.tables import TableFormat, read_filled_rows, read_table
+from kgbias.io.tables import TableFormat, read_required_cells, read_table
 from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.io.templates import PromptTemplate, read_template
 from kgbias.models.base import FormParameter, PromptForm
@@ -288,7 +288,7 @@ def read_slot_people(source: Table) -> tuple[SlotPerson, ...]:
 
 def _parse_people(path: Path) -> tuple[SlotPerson, ...]:
     rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
-    for line, cells in read_filled_rows(path, PEOPLE_FORMAT.columns):
+    for line, cells in read_required_cells(path, PEOPLE_FORMAT.columns):
         slot, name, _, category = cells
         if slot not in SLOTS:
             raise DataError(f"{path}, line {line}: a slot is name or group, not {slot!r}")

@@ -12,7 +12,7 @@ from markupsafe import Markup
 from kgbias.errors import UsageError
 from kgbias.graph.profiles import Profile, list_attributes
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_CAVEAT
 from kgbias.io import pages
 from kgbias.io.columns import Column
 from kgbias.io.drawing import INK_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, figure_style
@@ -327,13 +327,13 @@ def write_profile_page(
         "begin": (start_names * 2)[:2],
         "profiles": [_profile_record(p, attributes) for p in profiles],
     }
-    script = pages.join_scripts(*pages.shared_scripts("draw"), _read_template("profiles.js"))
+    script = pages.bundle_scripts(*pages.read_shared_scripts("draw"), _read_template("profiles.js"))
     page = pages.fill_template(
         _read_template("profiles.html"),
         title=title or f"Profiles of {run.name}",
         model=f"{run.model.title} {run.model.revision}".strip(),
         warning=CONTENT_WARNING,
-        statement=SAMPLE_STATEMENT,
+        statement=SAMPLE_CAVEAT,
         style=pages.page_style(""),
         data=Markup(json_in_html(data)),
         script=script,

@@ -21,11 +21,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kgbias.errors import DataError, UsageError, list_columns
-from kgbias.io.files import replace_folder, write_json, write_text
+from kgbias.io.files import write_into_folder, write_json, write_text
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.reading import read_toml
 from kgbias.io.rows import Result, Rows
-from kgbias.io.tables import VALUE, TableFormat, as_text, parse_literal, read_sheet
+from kgbias.io.tables import UNNAMED_COLUMN, TableFormat, as_text, parse_literal, read_sheet
 from kgbias.io.text import escape_formula
 from kgbias.io.wording import pluralise
 from kgbias.models.score.base import Array, TextScorer
@@ -273,10 +273,12 @@ def read_sofa_stereotypes(path: Path, column: str | None = None) -> Stereotypes:
     sheet = read_sheet(path, known_columns, lines=True)
     header = list(sheet.columns)
     rows = [(n, {name: as_text(row.get(name)) for name in header}) for n, row in sheet.rows]
-    if not header or VALUE in header:
+    if not header or UNNAMED_COLUMN in header:
         if column is not None:
             raise UsageError(f"`column` applies to tables, and {path} is not one")
-        texts = [(as_text(row.get("category")), as_text(row[VALUE])) for _, row in sheet.rows]
+        texts = [
+            (as_text(row.get("category")), as_text(row[UNNAMED_COLUMN])) for _, row in sheet.rows
+        ]
         return Stereotypes([(c, text) for c, text in texts if text.strip()], {}, path.name)
     if column is None and set(_SBIC_COLUMNS) <= set(header):
         annotations = ((row["targetCategory"], row["targetStereotype"]) for _, row in rows)
@@ -461,7 +463,7 @@ class SofaSet(Result):
         """Write statements.csv (which `kgbias probe sets --statements` reads), probes.csv, a data
         statement and a manifest; returns the files. The folder appears whole or not at all."""
         reporter = progress or SilentProgress()
-        with replace_folder(folder) as partial:
+        with write_into_folder(folder) as partial:
             with (partial / "statements.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(("id", "category", "statement", "perplexity", "acceptability"))

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from kgbias.compare.sofa import SofaComparison
-from kgbias.graph.types import CONTENT_WARNING, SAMPLE_STATEMENT
+from kgbias.graph.types import CONTENT_WARNING, SAMPLE_CAVEAT
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.methods.sofa.build import SofaSet
 from kgbias.methods.sofa.exhibits import (
@@ -32,7 +32,7 @@ def save_sofa(
     progress.stage("figures", len(exhibit_list))
     about = {
         "warning": CONTENT_WARNING,
-        "statement": SAMPLE_STATEMENT,
+        "statement": SAMPLE_CAVEAT,
         "probe_set": {"name": comparison.probe_set.name, "id": comparison.probe_set.id},
         "models": [
             {"name": m.model, "revision": m.result.model.revision, **dict(m.result.settings)}

@@ -19,7 +19,7 @@ from kgbias.graph.generation_run import (
     takes_schema,
 )
 from kgbias.graph.types import Group
-from kgbias.io.tables import TableFormat, read_filled_rows
+from kgbias.io.tables import TableFormat, read_required_cells
 from kgbias.io.tables_in_memory import Table, as_table_file
 from kgbias.io.templates import PromptTemplate, read_template
 from kgbias.methods.stories.rule_reader import READERS, VERSION
@@ -198,7 +198,7 @@ def read_people(source: Table) -> tuple[Person, ...]:
     """The people in a table with the columns name, group and category. Raises DataError for one
     without rows, or with an empty cell."""
     with as_table_file(source, PEOPLE_FORMAT.columns, name="people") as path:
-        rows = read_filled_rows(path, PEOPLE_FORMAT.columns)
+        rows = read_required_cells(path, PEOPLE_FORMAT.columns)
         return tuple(dict.fromkeys(Person(*cells) for _, cells in rows))
 
 

@@ -5,7 +5,7 @@ from typing import Any, cast
 from weakref import WeakKeyDictionary
 
 from kgbias.errors import ModelError, UsageError, no_such
-from kgbias.io.traces import restore_state
+from kgbias.io.caller_state import restore_state
 from kgbias.io.wording import how
 from kgbias.models.base import Notify
 from kgbias.models.load import (

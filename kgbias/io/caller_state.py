@@ -54,7 +54,7 @@ def restore_state() -> Iterator[None]:
 
 
 @contextmanager
-def use_caller_state() -> Iterator[None]:
+def use_caller_random_states() -> Iterator[None]:
     """Inside this context, which a caller's own function runs in, the random states are the
     caller's, and stay as that function leaves them."""
     if not _saved_states:
