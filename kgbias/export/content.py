@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgbias.errors import UsageError, no_such
 from kgbias.evidence.added_columns import MethodColumns
@@ -29,6 +29,35 @@ from kgbias.measures import Measure, column_measures
 
 if TYPE_CHECKING:
     from kgbias.evidence.picture import PicturePair
+
+
+class TripleKey(NamedTuple):
+    """A triple of an arm: several arms may have said it."""
+
+    id: str
+    arm: str
+
+
+class _RankedTriple(NamedTuple):
+    """How often a triple was said, and its place among those of its group, from 1."""
+
+    count: int
+    place_in_group: int
+    key: TripleKey
+
+
+class Origin(NamedTuple):
+    """The strategy and round that first elicited a triple."""
+
+    strategy: str
+    iteration: int
+
+
+class GroupRank(NamedTuple):
+    """The rank of a triple's group before the statement, and how many groups were ranked."""
+
+    rank: int
+    groups_ranked: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,16 +93,17 @@ class Filters:
         if self.per_group is None and self.limit is None:
             return remaining
         counts_by_group: Counter[str] = Counter()
-        ranked = []
+        ranked: list[_RankedTriple] = []
         for triple in sorted(remaining, key=lambda triple: -triple.count):
             counts_by_group[triple.group_id] += 1
-            if self.per_group is None or counts_by_group[triple.group_id] <= self.per_group:
-                ranked.append(
-                    (-triple.count, counts_by_group[triple.group_id], (triple.id, triple.arm))
-                )
+            place_in_group = counts_by_group[triple.group_id]
+            if self.per_group is None or place_in_group <= self.per_group:
+                key = TripleKey(triple.id, triple.arm)
+                ranked.append(_RankedTriple(triple.count, place_in_group, key))
         # Equal counts are ordered by the place within the group: the groups take turns.
-        chosen_keys = {key for *_, key in sorted(ranked, key=lambda d: d[:2])[: self.limit]}
-        return [triple for triple in remaining if (triple.id, triple.arm) in chosen_keys]
+        ranked.sort(key=lambda each: (-each.count, each.place_in_group))
+        chosen_keys = {each.key for each in ranked[: self.limit]}
+        return [triple for triple in remaining if TripleKey(triple.id, triple.arm) in chosen_keys]
 
     def _keep_predicate(self, run: StoredRun, remaining: list[TripleView]) -> list[TripleView]:
         """Those with the predicate; none if the run says it only where other filters leave out."""
@@ -154,17 +184,16 @@ class ExportContent:
         return column_measures(self.metrics)
 
     @cached_property
-    def origins(self) -> dict[tuple[str, str], tuple[str, int]]:
-        """The strategy and round that first elicited a triple, by arm and id; empty for runs that
-        were not crawled."""
-        first_origins: dict[tuple[str, str], tuple[str, int]] = {}
+    def origins(self) -> dict[TripleKey, Origin]:
+        """What first elicited each triple; empty for runs that were not crawled."""
+        first_origins: dict[TripleKey, Origin] = {}
         for generation in sorted(
             self.run.generations(), key=lambda generation: generation.iteration
         ):
             if generation.triple is not None and generation.strategy:
                 first_origins.setdefault(
-                    (generation.arm, generation.triple.id),
-                    (generation.strategy, generation.iteration),
+                    TripleKey(generation.triple.id, generation.arm),
+                    Origin(generation.strategy, generation.iteration),
                 )
         return first_origins
 
@@ -185,9 +214,9 @@ class ExportContent:
         return MethodColumns.read(self.run)
 
     @cached_property
-    def ranks(self) -> dict[str, tuple[int, int]]:
-        """By a triple's id, the rank of its group before the statement and the number of groups
-        ranked; from the probing of the run's own model or, if it has none, from the first."""
+    def ranks(self) -> dict[str, GroupRank]:
+        """The rank of its group, by a triple's id; from the probing of the run's own model or, if
+        it has none, from the first."""
         probe_runs = self.run.find_all(ProbeRun)
         if not probe_runs:
             return {}
@@ -204,7 +233,7 @@ class ExportContent:
             statement = triple.statement_id
             ranked = places.get((statement, self.category_by_group.get(triple.group_id, "")), {})
             if triple.group_id in ranked:
-                ranks_found[triple.id] = (ranked[triple.group_id], len(ranked))
+                ranks_found[triple.id] = GroupRank(ranked[triple.group_id], len(ranked))
         return ranks_found
 
     @cached_property

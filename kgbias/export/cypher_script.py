@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.export.content import ExportContent
-from kgbias.export.graph_passes import iter_reviewed
+from kgbias.export.neo4j_passes import iter_reviewed_generations
 from kgbias.graph import shape
 from kgbias.graph.decisions import Decision, decision_properties
 from kgbias.graph.graph_tables import (
@@ -65,7 +65,9 @@ def write_cypher(content: ExportContent, path: Path) -> None:
             file.write(f"{shape.constraint_query(shape.get_node(label))};\n")
         file.write(_run_statements(content.run.record))
         file.writelines(_triple_statements(content.run.record, content.triples))
-        for generation, decisions in iter_reviewed(content.run, {t.id for t in content.triples}):
+        for generation, decisions in iter_reviewed_generations(
+            content.run, {t.id for t in content.triples}
+        ):
             file.write(_generation_statements(content.run.record, generation))
             for decision in decisions:
                 file.write(_decision_statement(content.run.record, decision))
@@ -86,7 +88,8 @@ def _run_statements(run: Run) -> str:
         f"SET {_set_properties('r', property_values('Run', run))} "
         "MERGE (r)-[:OF]->(m);\n"
     ]
-    for group, (_, uid, values) in zip(run.groups, seed_edges(run)[3], strict=True):
+    *_, seed_rows = seed_edges(run)
+    for group, (_, uid, values) in zip(run.groups, seed_rows, strict=True):
         own_values = {
             name: value
             for name, value in values.items()

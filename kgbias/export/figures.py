@@ -67,7 +67,7 @@ _TIKZ_PREAMBLE = r"""\documentclass{article}
 \noindent
 """
 _ANCHORS = {"start": "base west", "middle": "base", "end": "base east"}
-_FONTS = {"": "", "bold": r"\bfseries", "italic": r"\itshape"}
+_STYLE_COMMANDS = {"": "", "bold": r"\bfseries", "italic": r"\itshape"}
 _DASHES = {"": "", "dashed": ",dash pattern=on 3pt off 1.4pt", "dotted": ",densely dotted"}
 
 
@@ -121,7 +121,8 @@ def _tikzpicture(scene_drawn: Scene) -> str:
 def _tikz_node(text: SceneText, colour: str) -> str:
     font = f"\\fontsize{{{text.size:.1f}}}{{{1.2 * text.size:.1f}}}\\selectfont\\sffamily"
     return (
-        f"\\node[anchor={_ANCHORS[text.anchor]},text={colour},font={font}{_FONTS[text.style]}] "
+        f"\\node[anchor={_ANCHORS[text.anchor]},text={colour},"
+        f"font={font}{_STYLE_COMMANDS[text.style]}] "
         f"at ({text.x:.1f},{text.y:.1f}) {{{latex(text.text)}}};"
     )
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from kgbias.export.content import ExportContent
-from kgbias.export.graph_passes import TablePass
-from kgbias.export.graph_rows import GraphRows
+from kgbias.export.neo4j_passes import TablesPass
+from kgbias.export.neo4j_rows import Neo4jRows
 from kgbias.graph import shape
 from kgbias.graph.graph_tables import EdgeRow, PropertyValues
 from kgbias.graph.record import Property
@@ -33,7 +33,7 @@ def write_neo4j_admin(content: ExportContent, folder: Path) -> list[Path]:
     generations that yielded a kept triple, or no triple, are included."""
     folder.mkdir(parents=True, exist_ok=True)
     files = _ImportFiles(folder)
-    graph = GraphRows(content)
+    graph = Neo4jRows(content)
     for table_pass in graph.iter_passes():
         files.write_pass(table_pass)
     for label, rows in graph.iter_nodes():
@@ -59,7 +59,7 @@ class _ImportFiles:
     def paths(self) -> list[Path]:
         return [*self._nodes.values(), *self._edges.values()]
 
-    def write_pass(self, table_pass: TablePass[Any]) -> None:
+    def write_pass(self, table_pass: TablesPass[Any]) -> None:
         """Write the tables of a pass."""
         with ExitStack() as stack:
             nodes = [

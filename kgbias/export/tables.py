@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, MissingExtra, first_line
-from kgbias.export.content import ExportContent
+from kgbias.export.content import ExportContent, TripleKey
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_CAVEAT
 from kgbias.io.text import escape_formula
 
@@ -33,14 +33,14 @@ _OPTIONAL_COLUMNS = {
 INTEGER_COLUMNS = ("count", "iteration", "rank", "groups_ranked")
 
 
-def list_columns(content: ExportContent) -> list[str]:
+def column_names(content: ExportContent) -> list[str]:
     """The columns of a row: the triple, the value and label of each measure and, if the run has
     them, where it came from, its topic and its group's rank."""
     scores = [name for m in content.measures for name in (m.name, m.label_column)]
-    return [*_TRIPLE_COLUMNS, *scores, *optional_columns(content)]
+    return [*_TRIPLE_COLUMNS, *scores, *describe_optional_columns(content)]
 
 
-def optional_columns(content: ExportContent) -> dict[str, str]:
+def describe_optional_columns(content: ExportContent) -> dict[str, str]:
     """Columns that a table has only if the run has something for them, with what each one holds;
     those of methods last."""
     column_values = {
@@ -60,8 +60,9 @@ def optional_columns(content: ExportContent) -> dict[str, str]:
 def iter_rows(content: ExportContent) -> Iterator[dict[str, Any]]:
     """The triples as flat rows, one for each arm that said it. `regard` is p(positive) -
     p(negative) in [-1, 1], `toxicity` a probability; both are None if the run was not measured.
-    Other measures (`kgbias.measures`) and `optional_columns` are there if the run has them."""
-    names = optional_columns(content)
+    Other measures (`kgbias.measures`) and the columns of `describe_optional_columns` are there if
+    the run has them."""
+    names = describe_optional_columns(content)
     for triple in content.triples:
         row: dict[str, Any] = {
             "id": triple.id,
@@ -78,7 +79,7 @@ def iter_rows(content: ExportContent) -> Iterator[dict[str, Any]]:
             score = triple.scores.get(measure.name)
             row[measure.name] = score.value if score else None
             row[measure.label_column] = score.label if score else None
-        strategy, iteration = content.origins.get((triple.arm, triple.id), (None, None))
+        strategy, iteration = content.origins.get(TripleKey(triple.id, triple.arm), (None, None))
         rank, groups_ranked = content.ranks.get(triple.id, (None, None))
         optional_cells = {
             "strategy": strategy,
@@ -99,7 +100,7 @@ def write_jsonl(content: ExportContent, path: Path) -> None:
 
 
 def write_csv(content: ExportContent, path: Path) -> None:
-    _write_csv(path, list_columns(content), iter_rows(content))
+    _write_csv(path, column_names(content), iter_rows(content))
 
 
 def write_csv_pair(content: ExportContent, path: Path) -> list[Path]:
@@ -153,7 +154,7 @@ def write_parquet(content: ExportContent, path: Path) -> None:
     }
     write_parquet_table(
         path,
-        {name: column_types.get(name, "string") for name in list_columns(content)},
+        {name: column_types.get(name, "string") for name in column_names(content)},
         iter_rows(content),
         metadata,
     )

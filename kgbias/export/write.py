@@ -23,9 +23,9 @@ from kgbias.evidence.picture import (
 from kgbias.export.content import ExportContent, Filters
 from kgbias.export.cypher_script import write_cypher
 from kgbias.export.figures import write_dot, write_figure, write_tikz
-from kgbias.export.graph_passes import count_verdicts
 from kgbias.export.graphs import write_gexf, write_graphml, write_node_link, write_turtle
 from kgbias.export.neo4j_admin import write_neo4j_admin
+from kgbias.export.neo4j_passes import count_verdicts_in_effect
 from kgbias.export.tables import (
     write_csv,
     write_csv_pair,
@@ -132,9 +132,11 @@ def write_export(
         triples = statements.triples
     if export_format.picture:
         need_one_arm(run, statements)
-        picture_pair = _build_pair(run, filters, statements) if export_format.beside else None
+        picture_pair = (
+            _find_picture_pair(run, filters, statements) if export_format.beside else None
+        )
         if picture_pair is None:
-            filters = _limit_for_picture(run, filters, statements.triples)
+            filters = _filters_for_picture(run, filters, statements.triples)
         else:
             triples = picture_pair.triples
     if filters != Filters() and picture_pair is None:
@@ -174,7 +176,9 @@ def _write_to_path(export_format: Format, content: ExportContent, name: str, out
             export_format.write(content, partial)
 
 
-def _limit_for_picture(run: StoredRun, filters: Filters, triples: Sequence[TripleView]) -> Filters:
+def _filters_for_picture(
+    run: StoredRun, filters: Filters, triples: Sequence[TripleView]
+) -> Filters:
     """The filters of a picture: unless they set a number, as many statements of each group as one
     picture has room for."""
     if filters.limit is not None or filters.per_group is not None:
@@ -184,7 +188,7 @@ def _limit_for_picture(run: StoredRun, filters: Filters, triples: Sequence[Tripl
     return replace(filters, per_group=max(1, MAX_EDGES // max(1, len(groups))))
 
 
-def _build_pair(
+def _find_picture_pair(
     run: StoredRun, filters: Filters, statements: SelectedStatements
 ) -> PicturePair | None:
     """What a picture of two groups shows; None for any other number. Unless the filters set a
@@ -255,7 +259,7 @@ def build_manifest(content: ExportContent, filters: Filters, name: str) -> dict[
         filters=filters.as_dict(),
         triples=len(content.triples),
         **({"picture": content.picture_pair.caption} if content.picture_pair is not None else {}),
-        reviewed=count_verdicts(content.run.decisions()),
+        reviewed=count_verdicts_in_effect(content.run.decisions()),
         kgbias=__version__,
         exported=datetime.now(UTC).isoformat(timespec="seconds"),
     )

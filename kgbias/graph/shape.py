@@ -13,7 +13,7 @@ writes them in bulk
 declared at its class and named here; it also needs its table (`sqlite/schema.py`), as does
 an edge that is kept in another way, with its SELECT (`sqlite/selects.py`) and rows
 (`graph_tables.py`); and methods of `Store` in both stores, which `push.py` and
-`kgbias.export.graph_rows` call. The suite fails until both stores agree.
+`kgbias.export.neo4j_rows` call. The suite fails until both stores agree.
 """
 
 from collections.abc import Iterable, Mapping

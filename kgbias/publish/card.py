@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from kgbias.export.content import ExportContent
-from kgbias.export.tables import optional_columns
+from kgbias.export.tables import describe_optional_columns
 from kgbias.graph.profiles import describe_reader
 from kgbias.graph.selection import Selection, run_language
 from kgbias.graph.types import GroupScore
@@ -127,7 +127,7 @@ class CardSource:
             meanings[measure.label_column] = "; ".join(
                 f"`{label}`: {meaning}" for label, meaning in measure.labels.items()
             )
-        return meanings | optional_columns(self.content)
+        return meanings | describe_optional_columns(self.content)
 
     @property
     def collection(self) -> str:

@@ -547,7 +547,7 @@ def test_what_pyarrow_cannot_do_is_told(
     parquet = pytest.importorskip("pyarrow.parquet")
     content: Any = SimpleNamespace(measures=(), statements=SimpleNamespace(as_dict=dict))
     monkeypatch.setattr(tables, "iter_rows", lambda _: [])
-    monkeypatch.setattr(tables, "list_columns", lambda _: ["id"])
+    monkeypatch.setattr(tables, "column_names", lambda _: ["id"])
     for error in (arrow.ArrowMemoryError("malloc"), RuntimeError("can't start new thread")):
         monkeypatch.setattr(parquet, "write_table", lambda *_, e=error: _raise(e))
         with pytest.raises(DataError, match=r"pyarrow cannot write x\.parquet: "):

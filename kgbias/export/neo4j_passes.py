@@ -39,21 +39,36 @@ from kgbias.graph.types import (
 from kgbias.io.progress import Progress
 
 
-def iter_reviewed(
-    run: StoredRun, triple_ids: Collection[str]
-) -> Iterator[tuple[Generation, Sequence[Decision]]]:
-    """The reviewed generations, each with its decisions, oldest first: those that count as one of
-    the triples to keep (by id), or do not count."""
+class ReviewedGeneration(NamedTuple):
+    """A generation, and the decisions about it, oldest first."""
+
+    generation: Generation
+    decisions: Sequence[Decision]
+
+
+class _TripleStatement(NamedTuple):
+    """A triple, and the nodes of its statement."""
+
+    triple_id: str
+    predicate_id: str
+    object_id: str
+
+
+def iter_reviewed_generations(
+    run: StoredRun, kept_triple_ids: Collection[str]
+) -> Iterator[ReviewedGeneration]:
+    """The reviewed generations: those that yielded one of the triples to keep, or none."""
     decisions_by_generation: dict[str, list[Decision]] = {}
     for decision in run.decisions():
         decisions_by_generation.setdefault(decision.generation_id, []).append(decision)
     for g in run.generations() if decisions_by_generation else ():
-        if g.id in decisions_by_generation and (g.triple is None or g.triple.id in triple_ids):
-            yield g, decisions_by_generation[g.id]
+        is_kept = g.triple is None or g.triple.id in kept_triple_ids
+        if g.id in decisions_by_generation and is_kept:
+            yield ReviewedGeneration(g, decisions_by_generation[g.id])
 
 
-def count_verdicts(decisions: Sequence[Decision]) -> dict[str, int]:
-    """The number of answers that each verdict is in effect for."""
+def count_verdicts_in_effect(decisions: Sequence[Decision]) -> dict[str, int]:
+    """How many answers each verdict is in effect for: the latest about the answer."""
     return dict(sorted(Counter(d.verdict for d in latest_decisions(decisions).values()).items()))
 
 
@@ -62,7 +77,7 @@ _ITEMS_PER_REPORT = 1_000  # items
 
 
 @dataclass(frozen=True, slots=True)
-class TablePass(Generic[Item]):
+class TablesPass(Generic[Item]):
     """Tables whose rows come from the same items, read once for all of them: for each table (a
     label, or an edge type with its ends), the rows of an item."""
 
@@ -71,8 +86,8 @@ class TablePass(Generic[Item]):
     edges: Mapping[tuple[str, str, str], Callable[[Item], Sequence[EdgeRow]]]
 
 
-class StatementItem(NamedTuple):
-    """A statement of an arm, and whether it and its nodes appear for the first time."""
+class TripleItem(NamedTuple):
+    """A triple of an arm, and whether it and its nodes appear for the first time."""
 
     triple: TripleView
     predicate_id: str
@@ -91,7 +106,7 @@ class GenerationItem(NamedTuple):
     decisions: list[Decision]
 
 
-class ExportPasses:
+class Neo4jPasses:
     """What was said in the run of an export. Go through `iter_passes` first."""
 
     def __init__(self, content: ExportContent) -> None:
@@ -129,16 +144,15 @@ class ExportPasses:
             *(id for ids in self._stated_ends for id in ids),
             *(e.node_id for t in self.tests for e in t.edges),
         }
-        self.restated_triples: list[
-            tuple[str, str, str]
-        ] = []  # triples whose statements have nodes of their own
+        # Those whose statements have nodes of their own.
+        self.restated_triples: list[_TripleStatement] = []
         self.answer_keys: set[str] = set()  # the answers that were read
         self.profile_generations: set[str] = set()  # the generations in profiles
         self._triples = content.triples
         self._progress = content.progress
         self._kept_ids: dict[str, set[bytes]] = {arm: set() for arm in content.statements.arms}
 
-    def iter_passes(self) -> Iterator[TablePass[StatementItem] | TablePass[GenerationItem]]:
+    def iter_passes(self) -> Iterator[TablesPass[TripleItem] | TablesPass[GenerationItem]]:
         """The two passes, to go through in turn before anything else is asked for."""
         summary = self.run.store.summary(self.run.id)
         yield self._statement_pass(summary.triples)
@@ -187,8 +201,8 @@ class ExportPasses:
             return edge.name_id in names
         return edge.group_id in self.texts["group"]
 
-    def _statement_pass(self, expected_count: int) -> TablePass[StatementItem]:
-        return TablePass(
+    def _statement_pass(self, expected_count: int) -> TablesPass[TripleItem]:
+        return TablesPass(
             _with_progress(self._iter_statements(), "statements", expected_count, self._progress),
             {
                 "Predicate": lambda s: _text_node(
@@ -212,7 +226,7 @@ class ExportPasses:
             },
         )
 
-    def _iter_statements(self) -> Iterator[StatementItem]:
+    def _iter_statements(self) -> Iterator[TripleItem]:
         nodes: set[bytes] = set()
 
         def note_node(kind: str, id: str, text: str) -> bool:
@@ -228,19 +242,33 @@ class ExportPasses:
                 node_id("object", triple.object),
             )
             if self.has_triple(triple.id):
-                yield StatementItem(triple, predicate_id, object_id, False, False, False)
+                yield TripleItem(
+                    triple,
+                    predicate_id,
+                    object_id,
+                    is_new=False,
+                    is_new_predicate=False,
+                    is_new_object=False,
+                )
             else:
                 self.texts["group"].setdefault(triple.group_id, triple.group)
                 if (predicate_id, object_id) in self._stated_ends:
-                    self.restated_triples.append((triple.id, predicate_id, object_id))
+                    self.restated_triples.append(
+                        _TripleStatement(triple.id, predicate_id, object_id)
+                    )
                 new_predicate = note_node("predicate", predicate_id, triple.predicate)
                 new_object = note_node("object", object_id, triple.object)
-                yield StatementItem(
-                    triple, predicate_id, object_id, True, new_predicate, new_object
+                yield TripleItem(
+                    triple,
+                    predicate_id,
+                    object_id,
+                    is_new=True,
+                    is_new_predicate=new_predicate,
+                    is_new_object=new_object,
                 )
             self._kept_ids[triple.arm].add(_short_id(triple.id))
 
-    def _score_edges(self, item: StatementItem) -> list[EdgeRow]:
+    def _score_edges(self, item: TripleItem) -> list[EdgeRow]:
         return [
             (
                 item.triple.id,
@@ -251,16 +279,16 @@ class ExportPasses:
             if item.is_new
         ]
 
-    def _stereotype_edges(self, item: StatementItem) -> Sequence[EdgeRow]:
+    def _stereotype_edges(self, item: TripleItem) -> Sequence[EdgeRow]:
         return (stereotype_edge(self.run.record, item.triple, item.object_id),)
 
-    def _tone_edges(self, tone: str, item: StatementItem) -> Sequence[EdgeRow]:
+    def _tone_edges(self, tone: str, item: TripleItem) -> Sequence[EdgeRow]:
         score = item.triple.scores.get("regard")
         return self._stereotype_edges(item) if score is not None and score.label == tone else ()
 
-    def _generation_pass(self, expected_count: int) -> TablePass[GenerationItem]:
+    def _generation_pass(self, expected_count: int) -> TablesPass[GenerationItem]:
         run_id = self.run.id
-        return TablePass(
+        return TablesPass(
             _with_progress(self._iter_generations(), "generations", expected_count, self._progress),
             {
                 "Generation": lambda g: (g.row,),
@@ -298,14 +326,18 @@ class ExportPasses:
 
     def _example_edges(self, item: GenerationItem) -> list[EdgeRow]:
         edges = shown_edges(item.generation, item.row["uid"])
-        return [edge for edge in edges if self.has_triple(edge[1])]
+        return [
+            (generation_id, triple_id, values)
+            for generation_id, triple_id, values in edges
+            if self.has_triple(triple_id)
+        ]
 
 
 def _with_progress(
     items: Iterable[Item], name: str, expected_count: int, progress: Progress
 ) -> Iterator[Item]:
-    """The items, with progress. There are `expected_count` this many: fewer if some do not count,
-    more if arms said the same."""
+    """The items, with progress. About `expected_count` are expected: there are fewer if some do not
+    count, and more if arms said the same."""
     progress.stage(name, expected_count)
     item_count = 0
     for item_count, item in enumerate(items, start=1):
@@ -329,7 +361,7 @@ def _text_node(
     return ({**text_node(label, id, text), **(placements or {}).get(id, {})},)
 
 
-def _edge_to(item: StatementItem, id: str) -> Sequence[EdgeRow]:
+def _edge_to(item: TripleItem, id: str) -> Sequence[EdgeRow]:
     """The edge from a triple to one of its nodes."""
     return ((item.triple.id, id, {}),) if item.is_new else ()
 

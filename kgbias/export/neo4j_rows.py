@@ -4,7 +4,7 @@
 from collections.abc import Iterable, Iterator
 
 from kgbias.export.content import ExportContent
-from kgbias.export.graph_passes import ExportPasses
+from kgbias.export.neo4j_passes import Neo4jPasses
 from kgbias.graph import graph_tables
 from kgbias.graph.edge_records import plain_edges
 from kgbias.graph.graph_tables import (
@@ -21,7 +21,7 @@ from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.types import Answer, AssociationNode, ChosenEdge, Metric
 
 
-class GraphRows(ExportPasses):
+class Neo4jRows(Neo4jPasses):
     """The nodes and edges of an export: everything in the run that touches a kept triple. What was
     said comes in `iter_passes`, the rest after them."""
 
@@ -115,9 +115,9 @@ class GraphRows(ExportPasses):
         yield from graph_tables.stereotype_edges(run.id, run.name, self.stereotype_matches)
 
     def _keep_within(self, start: str, end: str, rows: Iterable[EdgeRow]) -> Iterator[EdgeRow]:
-        return (
-            row for row in rows if self._has_node(start, row[0]) and self._has_node(end, row[1])
-        )
+        for start_id, end_id, values in rows:
+            if self._has_node(start, start_id) and self._has_node(end, end_id):
+                yield start_id, end_id, values
 
     def _has_node(self, label: str, id: str) -> bool:
         """Whether the export has this node; its label is one that may be exported in part."""
@@ -160,7 +160,8 @@ class GraphRows(ExportPasses):
         keys = sorted(self.answer_keys.union(*((*e.answers, *e.others) for e in choice_edges)))
         for start in range(0, len(keys), 5_000):
             answers = self.run.store.answers(keys[start : start + 5_000])
-            yield from graph_tables.record_nodes(Answer, answers.values())[1]
+            _, answer_nodes = graph_tables.record_nodes(Answer, answers.values())
+            yield from answer_nodes
 
     def _states_edges(self) -> Iterator[EdgeRow]:
         statements = {
