@@ -26,7 +26,7 @@ from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.io.text import CONTENT_WARNING, shorten
 from kgbias.io.wording import pluralise
-from kgbias.query import write_result
+from kgbias.query import format_result
 from kgbias.study.run import AskOptions
 
 _RUN_METHOD = kgbias.Run.ask
@@ -137,7 +137,7 @@ def _print_cypher_answer(answer: CypherAnswer) -> None:
         show.print_block(f"{answer.query}\n", err=True)
     if answer.error:
         raise UsageError(f"the model's query cannot be run: {answer.error}")
-    show.print_block(write_result(answer.result, "table"))
+    show.print_block(format_result(answer.result, "table"))
     show.say("", f"Query written by {answer.model}: read it before its rows.", err=True)
 
 

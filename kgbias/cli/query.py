@@ -13,7 +13,7 @@ from kgbias.cli.options import run_name_argument, store_option
 from kgbias.cli.settings import settings
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
-from kgbias.query import FORMATS, write_favourites, write_result
+from kgbias.query import FORMATS, format_result, write_favourites
 
 
 @click.command(
@@ -99,7 +99,7 @@ def query(
                 show.say(f"of run {values['run']}, the newest with statements", err=True)
             rows = study.query(name or "", **values)
     result = QueryResult(rows.columns, [tuple(row.values()) for row in rows])
-    text_out = write_result(result, "json" if as_json else format_name)
+    text_out = format_result(result, "json" if as_json else format_name)
     show.print_block(text_out)
 
 

@@ -4,21 +4,21 @@ from kgbias.query.library import (
     FORMATS,
     NamedQuery,
     browser_parameters,
+    format_result,
     load_query,
     query_names,
     write_favourites,
-    write_result,
 )
-from kgbias.query.vocabulary import find_kinds, unknown_words
+from kgbias.query.vocabulary import explain_unknown_words, find_labels_and_types
 
 __all__ = [
     "FORMATS",
     "NamedQuery",
     "browser_parameters",
-    "find_kinds",
+    "explain_unknown_words",
+    "find_labels_and_types",
+    "format_result",
     "load_query",
     "query_names",
-    "unknown_words",
     "write_favourites",
-    "write_result",
 ]

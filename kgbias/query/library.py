@@ -35,7 +35,7 @@ from kgbias.measures import MEASURES
 _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
 _WORST_MEASURE = re.compile(r"^How far labels of (\w+) can be believed")
-_KINDS = re.compile(r":\s*([A-Z]\w*(?:\|[A-Z]\w*)*)")  # labels or edge types in a pattern
+_LABELS_OR_TYPES = re.compile(r":\s*([A-Z]\w*(?:\|[A-Z]\w*)*)")  # labels or edge types in a pattern
 _COMMAND = re.compile(r"kgbias (\w+)( apx --store| --topics)?")
 _NEEDS = re.compile(r"\(needs ([^)]*)\)")
 _EDGES = re.compile(r"\[\w*:(\w+(?:\|\w+)*)( \{run: \$run)?")
@@ -43,7 +43,13 @@ _STATEMENT_EDGES = frozenset("STEREOTYPE SUBJECT PREDICATE OBJECT NAME_OF IN".sp
 _PARAMS = re.compile(r"^//.*:params \{(.*)\}$", re.MULTILINE)
 _PARAM_VALUE = re.compile(r'(\w+): ("[^"]*"|[^,]+)')
 _NEWEST = "the newest"
-_ALL_DEFAULTS = ("every arm", "every group", "every model", "every benchmark", "every category")
+_UNRESTRICTED_DEFAULTS = (
+    "every arm",
+    "every group",
+    "every model",
+    "every benchmark",
+    "every category",
+)
 _GROUP_PARAMETERS = ("group", "other")  # parameters that name a group
 _NAMED_NODES = {  # parameters that name something else: its label, and the property with the name
     "predicate": ("Predicate", "text"),
@@ -124,7 +130,7 @@ class NamedQuery:
         return ""
 
     def _parse_value(self, parameter: QueryParameter, given_value: Any) -> Any:
-        if parameter.default in (None, _NEWEST, *_ALL_DEFAULTS):
+        if parameter.default in (None, _NEWEST, *_UNRESTRICTED_DEFAULTS):
             if given_value is None and parameter.default is None:
                 raise UsageError(
                     f"{self.name} needs the parameter {parameter.name}: {parameter.help}"
@@ -159,7 +165,7 @@ def _resolve_name(parameter: str, value: Any, store: Store, run: StoredRun | Non
     another case, or by another of its names. Raises UsageError, with the nearest name, for a name
     that the graph does not have: without it, its rows would be none, and look like an answer."""
     if parameter in _GROUP_PARAMETERS:
-        return _find_group(str(value), store, run)
+        return _resolve_group_name(str(value), store, run)
     if parameter == "about" and run is not None:
         return _find_similar(run, str(value))
     if parameter == "arm" and run is not None:
@@ -211,7 +217,7 @@ def _find_similar(run: StoredRun, text: str) -> str:
     return ",".join(hit_lines)
 
 
-def _find_group(name: str, store: Store, run: StoredRun | None) -> str:
+def _resolve_group_name(name: str, store: Store, run: StoredRun | None) -> str:
     """The name that the graph shows for a group of the run, or of the store without one."""
     if run is not None:
         return run.find_group(name).node_name
@@ -246,7 +252,7 @@ def load_query(name: str) -> NamedQuery:
         " ".join(head[: head.index("")]),
         tuple(QueryParameter(*m.groups()) for m in parameter_lines),
         body.strip(),
-        frozenset(kind for kinds in _KINDS.findall(body) for kind in kinds.split("|")),
+        frozenset(kind for kinds in _LABELS_OR_TYPES.findall(body) for kind in kinds.split("|")),
         "".join(m[1] for line in head if (m := _WORST_MEASURE.match(line))),
     )
 
@@ -296,7 +302,7 @@ def _saved_title(name: str) -> str:
 _MAX_CELL_CHARS = 60  # characters of a cell in a table
 
 
-def write_result(result: QueryResult, format_name: str) -> str:
+def format_result(result: QueryResult, format_name: str) -> str:
     """The result as text that ends with a newline; the formats are `FORMATS`."""
     return FORMATS[format_name](result)
 

@@ -18,20 +18,20 @@ _TEMPORAL_PROPERTIES = frozenset(
     "year quarter month week day hour minute second epochMillis x y z".split()
 )
 _ALIAS = re.compile(r"\bAS\s+(\w+)", re.IGNORECASE)
-_AGGREGATES = frozenset(("COUNT", "COLLECT", "EXISTS"))  # keywords that are functions too
+_FUNCTION_KEYWORDS = frozenset(("COUNT", "COLLECT", "EXISTS"))  # keywords that are functions too
 
 
-def unknown_words(query: str) -> list[str]:
+def explain_unknown_words(query: str) -> list[str]:
     """A line for each label, edge type and property of a query that no graph of kgbias has, with
     the nearest that there is. A property is looked for on the labels or types of its variable, if
     the query says these in one place. Raises UsageError for a query that cannot be read."""
     query_tokens = [t for t in tokenise(query) if t.kind not in ("space", "comment")]
-    reader = _QueryReader(query_tokens, set(_ALIAS.findall(query)))
-    reader.read()
-    return list(dict.fromkeys(reader.lines))
+    vocabulary_check = _VocabularyCheck(query_tokens, set(_ALIAS.findall(query)))
+    vocabulary_check.check()
+    return list(dict.fromkeys(vocabulary_check.lines))
 
 
-def find_kinds(query: str) -> frozenset[str] | None:
+def find_labels_and_types(query: str) -> frozenset[str] | None:
     """All labels and edge types that a query can read; None if it does not say, as `(n)` or `-->`
     do not. Raises UsageError for a query that cannot be read."""
     tokens = [t for t in tokenise(query) if t.kind not in ("space", "comment")]
@@ -65,15 +65,16 @@ def _is_any_node(tokens: Sequence[Token], texts: Sequence[str], place: int) -> b
     """Whether a node without a label may begin here, and not the arguments of a function."""
     before = tokens[place - 1] if place else Token("", "")
     word = before.text.upper() if before.kind in ("word", "quoted") else ""
-    if word and (word not in KEYWORDS or word in _AGGREGATES):
+    if word and (word not in KEYWORDS or word in _FUNCTION_KEYWORDS):
         return False
     has_variable = tokens[place + 1 : place + 2] and tokens[place + 1].kind in ("word", "quoted")
     following = texts[place + 2] if has_variable else texts[place + 1]
     return following in (")", "{") or following.upper() == "WHERE"
 
 
-class _QueryReader:
-    """Reads the pieces of a query: first labels and types, then properties."""
+class _VocabularyCheck:
+    """Looks for the words of a query in the graph's shape: first labels and types, then properties.
+    `lines` says which the graph does not have."""
 
     def __init__(self, query_tokens: Sequence[Token], aliases: Iterable[str]) -> None:
         self._tokens = query_tokens
@@ -87,7 +88,7 @@ class _QueryReader:
         }
         self.lines: list[str] = []
 
-    def read(self) -> None:
+    def check(self) -> None:
         colons = [place for place, token in enumerate(self._tokens) if token.text == ":"]
         for place in colons:
             if not self._is_in_map(place):

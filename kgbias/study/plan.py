@@ -39,7 +39,7 @@ from kgbias.io.rows import Rows
 from kgbias.measure.configure import configure_measurement
 from kgbias.models.http import withhold_keys
 from kgbias.parameters import Names, as_names, describe_annotation, fits_annotation
-from kgbias.query import load_query, write_result
+from kgbias.query import format_result, load_query
 from kgbias.stats.estimate import nan_to_none
 from kgbias.study.comparison import comparison_records
 from kgbias.study.kinds import RUN_KINDS, RunKind
@@ -823,7 +823,7 @@ def _write_rows(step: Step, rows: Rows[Any]) -> None:
     assert step.output is not None
     cells = [tuple(nan_to_none(row[name]) for name in rows.columns) for row in rows.records()]
     result = QueryResult(rows.columns, cells)
-    _write_file(step, write_result(result, step.output.suffix.removeprefix(".")))
+    _write_file(step, format_result(result, step.output.suffix.removeprefix(".")))
 
 
 def _write_file(step: Step, text: str) -> None:

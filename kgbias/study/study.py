@@ -810,10 +810,10 @@ class Study(StudyComparison, StudyValidation):
             text: the query.
             parameters: the values of the parameters that it names.
         """
-        from kgbias.query import find_kinds, unknown_words
+        from kgbias.query import explain_unknown_words, find_labels_and_types
 
-        result = self._context.graph.query(text, parameters, names=find_kinds(text))
-        for line in unknown_words(text):
+        result = self._context.graph.query(text, parameters, names=find_labels_and_types(text))
+        for line in explain_unknown_words(text):
             self._context.remark(line)
         return Rows(result.records(), columns=result.columns)
 

@@ -22,7 +22,13 @@ from kgbias.graph.cypher import QueryResult, inline_limits
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group, Run, Topic, TopicAssignment, TopicModel
 from kgbias.io.text import printable_in_terminal
-from kgbias.query import browser_parameters, load_query, query_names, write_favourites, write_result
+from kgbias.query import (
+    browser_parameters,
+    format_result,
+    load_query,
+    query_names,
+    write_favourites,
+)
 from tests.conftest import require_modules
 from tests.report_data import measured_run
 from tests.texts import Texts
@@ -177,7 +183,7 @@ def test_tables_of_wide_text_and_paths() -> None:
     edge = {":type": "STEREOTYPE", "predicate": "love"}
     food = {":label": "Object", "text": "漢字"}
     result = QueryResult(("p", "n"), [([group, edge, food], 1), (None, None), ("x" * 99, 10)])
-    lines = write_result(result, "table").splitlines()
+    lines = format_result(result, "table").splitlines()
     assert lines[2].startswith("(Women)-[love]-(漢字)")
     assert lines[2].endswith(" 1") and lines[4].endswith("…  10")
     assert lines[3] == ""

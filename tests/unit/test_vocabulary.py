@@ -4,7 +4,7 @@ import pytest
 
 from kgbias.errors import nearest, no_such
 from kgbias.graph.shape import with_end_labels
-from kgbias.query import find_kinds, load_query, query_names, unknown_words
+from kgbias.query import explain_unknown_words, find_labels_and_types, load_query, query_names
 from tests.texts import Texts
 
 
@@ -37,14 +37,14 @@ from tests.texts import Texts
     ],
 )
 def test_words_that_no_graph_has(query: str, lines: list[str]) -> None:
-    found = unknown_words(query)
+    found = explain_unknown_words(query)
     assert len(found) == len(lines)
     for line, part in zip(found, lines, strict=True):
         assert f"the graph has no {part}" in line
 
 
 def test_the_library_uses_only_words_that_graphs_have() -> None:
-    assert {name: unknown_words(load_query(name).text) for name in query_names()} == {
+    assert {name: explain_unknown_words(load_query(name).text) for name in query_names()} == {
         name: [] for name in query_names()
     }
 
@@ -79,13 +79,13 @@ def test_the_library_uses_only_words_that_graphs_have() -> None:
     ],
 )
 def test_what_a_query_can_read(query: str, kinds: set[str] | None) -> None:
-    assert find_kinds(query) == kinds
+    assert find_labels_and_types(query) == kinds
 
 
 def test_all_that_the_library_reads_is_found() -> None:
     for name in query_names():
         query = load_query(name)
-        kinds = find_kinds(query.text)
+        kinds = find_labels_and_types(query.text)
         assert kinds is None or with_end_labels(kinds) >= with_end_labels(query.kinds), name
 
 
