@@ -41,7 +41,7 @@ class TripleKey(NamedTuple):
 class _RankedTriple(NamedTuple):
     """How often a triple was said, and its place among those of its group, from 1."""
 
-    count: int
+    times_said: int
     place_in_group: int
     key: TripleKey
 
@@ -101,7 +101,7 @@ class Filters:
                 key = TripleKey(triple.id, triple.arm)
                 ranked.append(_RankedTriple(triple.count, place_in_group, key))
         # Equal counts are ordered by the place within the group: the groups take turns.
-        ranked.sort(key=lambda each: (-each.count, each.place_in_group))
+        ranked.sort(key=lambda each: (-each.times_said, each.place_in_group))
         chosen_keys = {each.key for each in ranked[: self.limit]}
         return [triple for triple in remaining if TripleKey(triple.id, triple.arm) in chosen_keys]
 
