@@ -377,8 +377,14 @@ class CrawlConfig:
         or `target_ci_width`."""
         if self.iterations is not None:
             return self.iterations
-        until = self.target_coverage is not None or self.target_ci_width is not None
-        return MAX_ROUNDS_TO_TARGET if until else DEFAULT_ROUNDS
+        return MAX_ROUNDS_TO_TARGET if self.stop_rule else DEFAULT_ROUNDS
+
+    @property
+    def stop_rule(self) -> str:
+        """What may end the crawl before its rounds are over: "coverage", "width" or ""."""
+        if self.target_ci_width is not None:
+            return "width"
+        return "" if self.target_coverage is None else "coverage"
 
     @property
     def groups(self) -> tuple[Group, ...]:

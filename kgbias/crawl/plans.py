@@ -186,7 +186,7 @@ class Price(Result):
 
     With `more_groups_named_by_model` the model first names groups of its own, each of which costs
     as much as one of the others; without other seeds, the stages are those of one group. With
-    `target_coverage` or `target_ci_width` the numbers are an upper bound: a group is left alone
+    `until` (`CrawlConfig.stop_rule`) the numbers are an upper bound: a group is left alone
     once enough is known of it. `detectable_differences` gives for each category the smallest
     difference in mean regard, between a group and the others, that their test, by itself, would
     find in 80% of such crawls (`kgbias.compare.paired_tests.minimum_detectable_difference`); empty
@@ -286,18 +286,11 @@ def price_crawl(config: CrawlConfig, crawls: int = 1) -> Price:
         groups,
         arms,
         config.dynamic is not None,
-        _stop_rule(config),
+        config.stop_rule,
         tuple(stages),
         crawls,
         groups_by_category=groups_by_category,
     )
-
-
-def _stop_rule(config: CrawlConfig) -> str:
-    """What may end a crawl before its rounds are over: "coverage", "width" or ""."""
-    if config.target_ci_width is not None:
-        return "width"
-    return "" if config.target_coverage is None else "coverage"
 
 
 MAX_PRICED_GROUPS = 50  # groups of a category whose prompts are counted for a price

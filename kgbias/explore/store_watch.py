@@ -121,5 +121,5 @@ def _prompt_total_note(summary: RunSummary) -> str:
         config = read_crawl_config(summary.run.config, summary.run.categories)
     except (DataError, UsageError):
         return ""
-    bound = "at most " if config.target_coverage or config.target_ci_width else ""
+    bound = "at most " if config.stop_rule else ""
     return f" of {bound}{config.count_places(len(summary.run.groups)):,}"

@@ -589,7 +589,7 @@ class Study(StudyComparison, StudyValidation):
         began = monotonic()
         opening, call_options = split_model_options(options)
         config = configure(model, **split_budget(call_options, model)[1])
-        if config.dynamic or config.target_coverage or config.target_ci_width:
+        if config.dynamic or config.stop_rule:
             raise UsageError("`minutes` is for crawls of named groups and a fixed size")
         with self.working() as progress, open_completer(model, opening, progress) as completer:
             self._set_display_name(completer, model_name)
