@@ -54,7 +54,7 @@ def test_a_matplotlibrc_of_the_current_folder_does_not_have_latex_read_labels(
     (tmp_path / "t.csv").write_text("group,predicate,object\nwomen,love,\\input{x}\n")
     assert kgbias(tmp_path, "import", "t.csv", "--run", "r", "--model", "m").returncode == 0
     assert kgbias(tmp_path, "export", "r", "-o", "before.svg").returncode == 0
-    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nlines.linewidth: 40\n")
+    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nsavefig.facecolor: red\n")
     done = kgbias(tmp_path, "export", "r", "-o", "after.svg")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "after.svg").read_bytes() == (tmp_path / "before.svg").read_bytes()
