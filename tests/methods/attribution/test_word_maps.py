@@ -1,12 +1,15 @@
 """Mean maps: which part of a statement a score lies in, by label, group and confusion."""
 
 import math
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from kgbias.graph.types import Metric, TripleView, WordAttribution
+import kgbias
+from kgbias.graph.types import Metric, Score, TripleView, WordAttribution
+from kgbias.methods.attribution import list_attributions
 from kgbias.methods.attribution.word_effects import STATEMENT_PARTS, mean_maps, part_effects
 from kgbias.methods.attribution.word_maps import word_maps
 from tests.report_data import shown_rows
@@ -45,6 +48,18 @@ def test_words_are_told_apart_by_part() -> None:
     assert two is not None and two[:3] == [1, 2, 3] and all(map(math.isnan, two[3:]))
     cut = attribution("1", "Asian people tend to love a b", (1, 2, 3, 4, 5, 6, 7))
     assert part_effects(cut, told) is None  # the effects stop before the statement does
+
+
+def test_what_was_attributed_is_listed(tmp_path: Path) -> None:
+    (tmp_path / "said.csv").write_text("group,predicate,object\nMen,sing,songs\n")
+    with kgbias.open(tmp_path / "k.db", progress=False) as study:
+        run = study.import_file(tmp_path / "said.csv")
+        store, (sung,) = run.stored.store, run.triples()
+        store.save_scores(run.id, METRIC, [Score(sung.id, 0.5)])
+        store.save_attributions([attribution(sung.id, "Men sing songs.", (0.1, 0.0, -0.2))])
+        (row,) = list_attributions(run).records()
+    assert (row["sentence"], row["measure"]) == ("Men sing songs.", "regard")
+    assert (row["tokens"], row["effects"]) == (("Men", "sing", "songs."), (0.1, 0.0, -0.2))
 
 
 def test_the_mean_of_each_part() -> None:

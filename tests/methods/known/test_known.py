@@ -5,6 +5,7 @@ import math
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,6 +19,7 @@ from kgbias.evidence.claims import extract_claims
 from kgbias.graph.selection import SelectedStatements
 from kgbias.graph.types import BeliefRun, BelievedEdge
 from kgbias.io.tables_in_memory import as_table_file
+from kgbias.methods import known
 from kgbias.methods.known.command import _format_share
 from kgbias.methods.known.matching import (
     MIN_KNOWN_COSINE,
@@ -38,6 +40,7 @@ from kgbias.models.base import ModelInfo
 from kgbias.probe.result import Statement
 from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import proportion
+from tests.methods.known.test_recorded_agreement import Model
 from tests.texts import Texts
 
 
@@ -391,6 +394,19 @@ def test_what_is_believed_of_the_recorded(files: tuple[str, Path]) -> None:
         ("Ohioans", "support tea", 3.0),
         ("Ohioans", "are smart", 1.5),
     ]
+
+
+def test_a_model_is_asked_about_the_recorded(
+    files: tuple[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of every group of the run, whichever group they are recorded of."""
+    monkeypatch.setattr("kgbias.models.embed.SentenceVectors", lambda **_: embed)
+    model: Any = Model()
+    monkeypatch.setattr("kgbias.study.opening.open_spread_scorer", lambda *_: model)
+    recorded = [{"group": "Texans", "attribute": "tall"}]
+    with kgbias.open(files[0], progress=False) as study:
+        found = known.match_stereotypes(study.run("said"), recorded, model="hf:any")
+    assert found.model == "echo" and {"Texans are tall", "Ohioans are tall"} <= set(model.asked)
 
 
 @pytest.mark.parametrize(

@@ -37,6 +37,7 @@ from kgbias.methods.rag.metrics import (
     context_relevance,
     faithfulness,
     mean_over_records,
+    read_records,
     retest_agreement,
 )
 from kgbias.methods.rag.preference import pairwise_accuracy, read_wikieval
@@ -188,6 +189,17 @@ def test_local_relevance() -> None:
     assert metric.estimate.value == 1.0  # all are about bakers
     answer = answer_relevance([record], LocalJudge(), spread)  # it writes no questions
     assert math.isnan(answer.estimate.value) and answer.estimate.n == 0
+
+
+def test_records_are_read_in_either_form(tmp_path: Path) -> None:
+    (tmp_path / "r.jsonl").write_text(
+        '{"question": "Who?", "answer": "Bo.", "context": "Bo sings."}\n'
+        '{"user_input": "Who?", "response": "Bo.", "retrieved_contexts": ["Bo sings.", "Al."]}\n'
+    )
+    assert read_records(tmp_path / "r.jsonl") == [
+        AnswerRecord("Who?", "Bo.", "Bo sings."),
+        AnswerRecord("Who?", "Bo.", "Bo sings. Al."),
+    ]
 
 
 def test_intervals_are_over_records_and_repeats() -> None:

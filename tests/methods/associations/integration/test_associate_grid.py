@@ -199,6 +199,9 @@ def test_the_command(gpt2: str, store: SQLiteStore, tmp_path: Path) -> None:
     assert "w-seat 1 0" in " ".join(dry.stdout.split()) and "texts to embed" in dry.stdout
     priced = CliRunner().invoke(cli, ["associate", *command, "--dry-run", "--json"])
     assert json.loads(priced.stdout)["cost"]["cells"] == {"w-seat": 1}
+    output = ["-o", str(tmp_path / "out")]
+    CliRunner().invoke(cli, ["associate", *command, *output], catch_exceptions=False)
+    assert "w-SEAT,1," in (tmp_path / "out" / "significant.csv").read_text("utf-8")
     for arguments, why in (
         (["--groups", "a,b"], "--groups has no effect with --grid"),
         (["-o", "t.tex"], "with --grid, -o takes one folder"),
