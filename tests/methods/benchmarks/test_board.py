@@ -430,6 +430,7 @@ def test_the_command_scores_once_and_writes(
     assert json.loads(again.stdout) == first
     costs = json.loads(command(*asked, "--dry-run", "--json").stdout)
     assert all(c["kept"] == c["items"] and c["seconds"] == 0 for c in costs)
+    assert " about " not in command(*asked, "--dry-run").stdout  # nothing takes any time
     figures = {(r["model"], r["benchmark"]): r["figures"] for r in first["results"]}
     sofa = figures["reference", "sofa"]  # of "Men hum" log10 PPL* falls by 1 / ln 10
     variance = (1 / math.log(10)) ** 2 / 2

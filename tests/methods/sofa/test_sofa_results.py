@@ -22,7 +22,7 @@ from kgbias.graph.stores import open_store
 from kgbias.methods.sofa.benchmark_scores import read_benchmarks
 from kgbias.methods.sofa.build import FilteredStatement, SofaSet
 from kgbias.methods.sofa.clusters import cluster_texts, distinctive_words
-from kgbias.methods.sofa.exhibits import draw_hate_bars, model_exhibits
+from kgbias.methods.sofa.exhibits import draw_hate_bars, model_exhibits, sofa_exhibits
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention
 from kgbias.probe.result import ScorerInfo, build_sofa_result
@@ -224,6 +224,15 @@ def test_a_set_is_described_by_what_is_not_none(tmp_path: Path) -> None:
     for hate, said in (("none", "nothing to describe"), ("unheard-of", "unheard-of")):
         told = CliRunner().invoke(cli, [*asked, "--hate", hate])
         assert isinstance(told.exception, UsageError) and said in str(told.exception)
+
+
+def test_the_groups_that_come_first_are_shown() -> None:
+    """Of three statements A comes first in one and shares one with B; then it shares two."""
+    results = [probed("one", FIRST), probed("two", SECOND)]
+    found = sofa_exhibits(compare_sofa(results, ProbeSet.from_texts("mine", SETS)))
+    tables = {e.key: e.table for e in found}
+    shares = [(row[0], row[1], row[3]) for row in shown_rows(tables["01-sofa-first-1"])]
+    assert shares == [("A", "50.0%", "66.7%"), ("B", "50.0%", "33.3%")]
 
 
 def test_bars_of_hate_are_labelled_from_the_bottom_up() -> None:
