@@ -17,6 +17,7 @@ from kgbias.methods.profiles.agreement import (
     group_labels,
 )
 from kgbias.methods.profiles.report_part import (
+    agreement_exhibits,
     profile_exhibits,
     write_agreement,
     write_profile_page,
@@ -115,6 +116,9 @@ def test_agreement_with_apx_and_a_crawl(tmp_path: Path, texts: Texts) -> None:
         ("orcs", "an orcs", 1, "orcs"),
     ]
     assert found.mrr.value == 1 and 0.7 < found.expected < 0.8 and found.p_value > 0.4
+    (exhibit,) = agreement_exhibits([found])
+    (axes,) = exhibit.draw().axes
+    assert {line[0][0] for line in axes.collections[0].get_segments()} == {1}  # the first rank
     written = write_agreement([found, found], tmp_path / "agreed", "r")
     assert [path.name for path in written if path.suffix in (".tex", ".svg")] == [
         "agreement-apx-2.svg",
