@@ -37,7 +37,7 @@ from kgbias.methods.rag.metrics import (
     context_relevance,
     faithfulness,
     mean_over_records,
-    read_records,
+    read_answer_records,
     retest_agreement,
 )
 from kgbias.methods.rag.preference import pairwise_accuracy, read_wikieval
@@ -196,7 +196,7 @@ def test_records_are_read_in_either_form(tmp_path: Path) -> None:
         '{"question": "Who?", "answer": "Bo.", "context": "Bo sings."}\n'
         '{"user_input": "Who?", "response": "Bo.", "retrieved_contexts": ["Bo sings.", "Al."]}\n'
     )
-    assert read_records(tmp_path / "r.jsonl") == [
+    assert read_answer_records(tmp_path / "r.jsonl") == [
         AnswerRecord("Who?", "Bo.", "Bo sings."),
         AnswerRecord("Who?", "Bo.", "Bo sings. Al."),
     ]
