@@ -8,12 +8,12 @@
 // In Neo4j Browser, first:  :params {run: "demo", arm: null, min_acceptability: 0.5, limit: 25}
 
 MATCH (o:Object)
-WHERE size([(o)<-[:STEREOTYPE]-() | 1]) > 1
+WHERE COUNT { (o)<-[:STEREOTYPE]-() } > 1
 CALL (o) {
     MATCH (o)<-[s:STEREOTYPE {run: $run}]-(g:SocialGroup)
     WHERE ($arm IS NULL OR s.arm = $arm)
           AND coalesce(s.acceptability, 1.0) >= $min_acceptability
-    WITH s.arm AS arm, sum(s.count) AS count, count(DISTINCT g) AS groups
+    WITH s.arm AS arm, sum(s.count) AS count, count(DISTINCT g.uid) AS groups
     WHERE groups > 1
     RETURN arm, count, groups
 }
