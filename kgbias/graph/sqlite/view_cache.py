@@ -104,8 +104,7 @@ def _read_frame(database: Database, query: str, properties: Sequence[Property]) 
     import pandas
 
     column_names, result_rows = database.select(query)
-    # As objects: pandas need not look for the types, which the shape says.
-    frame = pandas.DataFrame(result_rows, columns=column_names, dtype=object)
+    frame = pandas.DataFrame(result_rows, columns=column_names)
     for p in properties:
         if p.type in ("texts", "numbers"):
             frame[p.name] = pandas.Series(
