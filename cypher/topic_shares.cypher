@@ -12,7 +12,7 @@ MATCH ()-[any:ABOUT {run: $run}]->()
 WITH any LIMIT 1
 MATCH (g:SocialGroup)
 CALL (g) {
-    MATCH (g)-[s:STEREOTYPE {run: $run}]->(o:Object)
+    MATCH (g)-[s:STEREOTYPE {run: $run}]->()
     WHERE ($arm IS NULL OR s.arm = $arm)
           AND coalesce(s.acceptability, 1.0) >= $min_acceptability
     WITH s.arm AS arm, s.count AS count, s.triple AS triple
