@@ -34,7 +34,7 @@ from kgbias.stats.inference import (
     resample_statistic,
 )
 from kgbias.stats.poststratification import StandardWeights, StratifiedSample
-from kgbias.stats.variance import GroupCells, estimate_crossed_variances, measure_cells
+from kgbias.stats.variance import GroupCells, estimate_crossed_variances, estimate_group_cells
 
 Values = np.ndarray
 Row = Sequence[str]
@@ -200,7 +200,7 @@ def draw_cells(
         sample = Sample(
             values, np.ones(3 * prompt_count, dtype=np.int64), design, np.arange(3 * prompt_count)
         )
-        if (row := measure_cells([sample], [wordings], wording_count)) is not None:
+        if (row := estimate_group_cells([sample], [wordings], wording_count)) is not None:
             rows.append(row)
     return rows
 

@@ -50,8 +50,8 @@ from kgbias.methods.sofa.benchmark_scores import read_benchmarks
 from kgbias.models.vectors import load_static_vectors
 from kgbias.probe.sets import (
     TEMPLATES,
+    read_descriptor_label_by_group,
     read_descriptors,
-    read_group_descriptor_labels,
     read_identities,
     read_names,
     read_statements,
@@ -111,7 +111,7 @@ def crawl() -> Iterator[PublishedRow]:
 def globalbias() -> Iterator[PublishedRow]:
     """Siddique et al. 2024, Table 2 and section 4.4"""
     names, descriptors = read_names("globalbias"), read_descriptors("globalbias")
-    labels = read_group_descriptor_labels("globalbias")
+    labels = read_descriptor_label_by_group("globalbias")
     sentences = len(names) * len(descriptors) * len(TEMPLATES)
     labelled_names = sum(group in labels for _, group in names)
     described = sum(d.label in set(labels.values()) for d in descriptors)

@@ -21,7 +21,7 @@ from kgbias.cli.options import (
 from kgbias.cli.settings import setting
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
-from kgbias.io.columns import Column, FormattedCell
+from kgbias.io.columns import CellWithForm, Column
 from kgbias.io.text import spoken_name
 from kgbias.io.wording import pluralise
 from kgbias.measure.configure import PRESETS, MeasureConfig
@@ -369,7 +369,7 @@ def _figure_cell(figure: Figure, estimate: Any) -> Any:
     if measure and measure.ends_of_signs and figure.statistic == "total":
         shown_estimate = Estimate(estimate.value, estimate.low, estimate.high, estimate.n)
         mean = shown_estimate.divide(max(1, estimate.n)).keep_within(*measure.ends_of_signs)
-        return FormattedCell(mean, measure.form)
+        return CellWithForm(mean, measure.form)
     return estimate
 
 

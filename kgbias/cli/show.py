@@ -20,7 +20,7 @@ import click
 from kgbias.errors import UsageError
 from kgbias.io.columns import Column
 from kgbias.io.rows import Result, Rows
-from kgbias.io.text import printable, printable_in_terminal, shorten
+from kgbias.io.text import printable, printable_if_terminal, shorten
 from kgbias.stats.estimate import nan_to_none
 
 _INTERVAL_HEADING = "95% interval"
@@ -157,7 +157,7 @@ def print_json(value: Any) -> None:
 def print_block(text: str, *, err: bool = False) -> None:
     """Print multi-line text as it is; in a terminal, with each line made safe."""
     stream = sys.stderr if err else sys.stdout
-    click.echo(printable_in_terminal(text, stream), nl=False, color=True, err=err)
+    click.echo(printable_if_terminal(text, stream), nl=False, color=True, err=err)
 
 
 def confirm(question: str) -> None:

@@ -14,7 +14,7 @@ from kgbias.cli.command import Command
 from kgbias.cli.options import ask_password, json_option, runs_argument, store_option
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
-from kgbias.io.columns import Column, FormattedCell
+from kgbias.io.columns import CellWithForm, Column
 from kgbias.io.text import format_duration, spoken_name
 from kgbias.io.wording import pluralise
 from kgbias.study.series import Series
@@ -98,7 +98,7 @@ def _print_series(series: Series, series_figures: "kgbias.Rows[CrawlSpread]") ->
     rows = []
     for spread in series_figures:
         group = f"{spread.group} [{spread.arm}]" if spread.arm else spread.group
-        values = FormattedCell(spread.values, ".3g")
+        values = CellWithForm(spread.values, ".3g")
         rows.append((spoken_name(spread.measure), group, spread.n, spread.mean, spread.sd, values))
     show.print_table(columns, rows)
 

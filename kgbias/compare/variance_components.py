@@ -17,7 +17,7 @@ from kgbias.stats.variance import (
     CrossedVariances,
     VarianceComponents,
     estimate_crossed_variances,
-    measure_cells,
+    estimate_group_cells,
 )
 
 
@@ -116,7 +116,7 @@ def _cross_units(
     for key in samples:
         keys_by_group[key[0]].append(key)
     rows = [
-        measure_cells(
+        estimate_group_cells(
             [samples[key] for key in group_keys],
             [numbers_by_key[key] for key in group_keys],
             len(distinct_units),

@@ -32,7 +32,7 @@ from kgbias.io.drawing import (
     SOFT_COLOR,
     figure_style,
 )
-from kgbias.io.text import printable, xml_safe
+from kgbias.io.text import printable, replace_non_xml
 from kgbias.probe.belief import BELIEVED
 from kgbias.probe.result import Statement
 
@@ -367,7 +367,7 @@ _MAX_NAME_LINES = 6  # of a group's name, which is whole if it is not very long
 def wrap_text(text: str, width: float, size: float, max_lines: int) -> list[str]:
     """A text in at most `max_lines` lines of this width, a word that is wider in several; what has
     no room is cut at a word, if a word fits, and marked with an ellipsis."""
-    words = xml_safe(printable(" ".join(text.split()))).split()
+    words = replace_non_xml(printable(" ".join(text.split()))).split()
     lines: list[str] = []
     while words and len(lines) < max_lines:
         head = _cut_line(words[0], width, size)

@@ -2,14 +2,14 @@
 
 from kgbias.export.content import ExportContent, Filters
 from kgbias.export.tables import iter_rows
-from kgbias.export.write import FORMATS, Format, choose_format, write_export
+from kgbias.export.write import FORMATS, Format, choose_format_name, write_export
 
 __all__ = [
     "FORMATS",
     "ExportContent",
     "Filters",
     "Format",
-    "choose_format",
+    "choose_format_name",
     "iter_rows",
     "write_export",
 ]

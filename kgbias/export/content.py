@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from kgbias.evidence.picture import PicturePair
 
 
-class TripleKey(NamedTuple):
+class TripleInArm(NamedTuple):
     """A triple of an arm: several arms may have said it."""
 
     id: str
@@ -43,7 +43,7 @@ class _RankedTriple(NamedTuple):
 
     times_said: int
     place_in_group: int
-    key: TripleKey
+    key: TripleInArm
 
 
 class Origin(NamedTuple):
@@ -98,12 +98,12 @@ class Filters:
             counts_by_group[triple.group_id] += 1
             place_in_group = counts_by_group[triple.group_id]
             if self.per_group is None or place_in_group <= self.per_group:
-                key = TripleKey(triple.id, triple.arm)
+                key = TripleInArm(triple.id, triple.arm)
                 ranked.append(_RankedTriple(triple.count, place_in_group, key))
         # Equal counts are ordered by the place within the group: the groups take turns.
         ranked.sort(key=lambda each: (-each.times_said, each.place_in_group))
         chosen_keys = {each.key for each in ranked[: self.limit]}
-        return [triple for triple in remaining if TripleKey(triple.id, triple.arm) in chosen_keys]
+        return [triple for triple in remaining if TripleInArm(triple.id, triple.arm) in chosen_keys]
 
     def _keep_predicate(self, run: StoredRun, remaining: list[TripleView]) -> list[TripleView]:
         """Those with the predicate; none if the run says it only where other filters leave out."""
@@ -184,15 +184,15 @@ class ExportContent:
         return column_measures(self.metrics)
 
     @cached_property
-    def origins(self) -> dict[TripleKey, Origin]:
+    def origins(self) -> dict[TripleInArm, Origin]:
         """What first elicited each triple; empty for runs that were not crawled."""
-        first_origins: dict[TripleKey, Origin] = {}
+        first_origins: dict[TripleInArm, Origin] = {}
         for generation in sorted(
             self.run.generations(), key=lambda generation: generation.iteration
         ):
             if generation.triple is not None and generation.strategy:
                 first_origins.setdefault(
-                    TripleKey(generation.triple.id, generation.arm),
+                    TripleInArm(generation.triple.id, generation.arm),
                     Origin(generation.strategy, generation.iteration),
                 )
         return first_origins

@@ -112,7 +112,7 @@ def _triple_statements(run: Run, triples: Iterable[TripleView]) -> Iterator[str]
         label = triple.scores["regard"].label if "regard" in triple.scores else ""
         triples_by_tone.setdefault(label.upper() if label in TONES else "", []).append(triple)
     for tone, tone_triples in triples_by_tone.items():
-        text = _merge_statement(run, tone)
+        text = _triple_merge_clauses(run, tone)
         for start in range(0, len(tone_triples), _ROWS_PER_STATEMENT):
             rows = ", ".join(
                 _triple_row(triple) for triple in tone_triples[start : start + _ROWS_PER_STATEMENT]
@@ -137,7 +137,7 @@ def _triple_row(triple: TripleView) -> str:
     return _cypher_map(row)
 
 
-def _merge_statement(run: Run, tone: str) -> str:
+def _triple_merge_clauses(run: Run, tone: str) -> str:
     merge_nodes = " ".join(
         shape.merge_text(p.variable, p.label, f"row.{p.field}_uid", f"row.{p.field}")
         for p in shape.TRIPLE_PARTS

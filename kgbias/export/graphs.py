@@ -8,7 +8,7 @@ from xml.etree.ElementTree import SubElement
 
 from kgbias.export.content import ExportContent
 from kgbias.graph.types import TripleView, node_id
-from kgbias.io.text import turtle, xml_safe
+from kgbias.io.text import replace_non_xml, turtle
 
 
 def write_graphml(content: ExportContent, path: Path) -> None:
@@ -42,11 +42,11 @@ def write_gexf(content: ExportContent, path: Path) -> None:
 def _xml_safe_graph(content: ExportContent) -> Any:
     """The graph, with text that XML can hold and the content warning."""
     graph = content.graph.copy()
-    graph.graph["warning"] = xml_safe(" ".join(content.heading))
+    graph.graph["warning"] = replace_non_xml(" ".join(content.heading))
     for _, data in graph.nodes(data=True):
-        data.update({k: xml_safe(v) for k, v in data.items()})
+        data.update({k: replace_non_xml(v) for k, v in data.items()})
     for _, _, key, data in graph.edges(keys=True, data=True):
-        data.update({k: xml_safe(v) for k, v in data.items() if isinstance(v, str)})
+        data.update({k: replace_non_xml(v) for k, v in data.items() if isinstance(v, str)})
         data["id"] = key
     return graph
 

@@ -176,7 +176,7 @@ class Neo4jPasses:
 
     def has_triple(self, triple_id: str) -> bool:
         """Whether the export has this triple."""
-        id = _short_id(triple_id)
+        id = _id_bytes(triple_id)
         return any(id in kept_ids for kept_ids in self._kept_ids.values())
 
     def iter_probe_edges(self) -> Iterator[StatementEdge | NameProbe]:
@@ -233,7 +233,7 @@ class Neo4jPasses:
             if id in self._noted_ids:
                 self.texts[kind][id] = text
             size = len(nodes)
-            nodes.add(_short_id(id))
+            nodes.add(_id_bytes(id))
             return len(nodes) > size
 
         for triple in self._triples:
@@ -266,7 +266,7 @@ class Neo4jPasses:
                     is_new_predicate=new_predicate,
                     is_new_object=new_object,
                 )
-            self._kept_ids[triple.arm].add(_short_id(triple.id))
+            self._kept_ids[triple.arm].add(_id_bytes(triple.id))
 
     def _score_edges(self, item: TripleItem) -> list[EdgeRow]:
         return [
@@ -314,7 +314,7 @@ class Neo4jPasses:
             if (kept_ids := self._kept_ids.get(generation.arm)) is None:
                 continue
             id = None if generation.triple is None else generation.triple.id
-            if id is not None and _short_id(id) not in kept_ids:
+            if id is not None and _id_bytes(id) not in kept_ids:
                 continue
             row = generation_node(generation)
             uid = str(row["uid"])
@@ -372,7 +372,7 @@ def _yielded_edge(item: GenerationItem) -> Sequence[EdgeRow]:
     return (yielded_edge(item.generation, item.row["uid"], item.triple_id),)
 
 
-def _short_id(id: str) -> bytes:
+def _id_bytes(id: str) -> bytes:
     """An id in the form that takes the least memory in Python."""
     try:
         return bytes.fromhex(id)

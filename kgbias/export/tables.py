@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from kgbias.errors import DataError, MissingExtra, first_line
-from kgbias.export.content import ExportContent, TripleKey
+from kgbias.export.content import ExportContent, TripleInArm
 from kgbias.graph.types import CONTENT_WARNING, SAMPLE_CAVEAT
 from kgbias.io.text import escape_formula
 
@@ -79,7 +79,7 @@ def iter_rows(content: ExportContent) -> Iterator[dict[str, Any]]:
             score = triple.scores.get(measure.name)
             row[measure.name] = score.value if score else None
             row[measure.label_column] = score.label if score else None
-        strategy, iteration = content.origins.get(TripleKey(triple.id, triple.arm), (None, None))
+        strategy, iteration = content.origins.get(TripleInArm(triple.id, triple.arm), (None, None))
         rank, groups_ranked = content.ranks.get(triple.id, (None, None))
         optional_cells = {
             "strategy": strategy,

@@ -46,7 +46,7 @@ from kgbias.io.files import is_special, replace_file, write_into_folder, write_j
 from kgbias.io.plugins import PluginTable
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
-from kgbias.io.text import printable_in_terminal
+from kgbias.io.text import printable_if_terminal
 from kgbias.measure import merge
 
 
@@ -118,7 +118,7 @@ def write_export(
     Raises UsageError for a format or group that does not exist, and for a picture of several arms;
     DataError if a file cannot be written."""
     filters = filters or Filters()
-    name = choose_format(output, format_name)
+    name = choose_format_name(output, format_name)
     export_format = FORMATS[name]
     if export_format.whole and filters != Filters():
         raise UsageError(f"{name} has whole stories, which filters of statements do not choose")
@@ -212,7 +212,7 @@ def _find_picture_pair(
     return pair
 
 
-def choose_format(output: Path | TextIO, name: str | None = None) -> str:
+def choose_format_name(output: Path | TextIO, name: str | None = None) -> str:
     """The format of an export: `name`, or the one of the file's extension; jsonl for a stream, also
     one with a name.
     Raises UsageError for a format that does not exist."""
@@ -242,7 +242,7 @@ def _write_to_stream(
         export_format.write(content, path)
         with path.open(encoding="utf-8", newline="") as file:
             for line in file:
-                stream.write(printable_in_terminal(line, stream))
+                stream.write(printable_if_terminal(line, stream))
 
 
 def build_manifest(content: ExportContent, filters: Filters, name: str) -> dict[str, Any]:

@@ -39,7 +39,7 @@ class EstimateCell:
 
 
 @dataclass(frozen=True, slots=True)
-class FormattedCell:
+class CellWithForm:
     """The value of a cell with a form of its own, in a column whose rows are of different
     measures."""
 
@@ -109,14 +109,14 @@ class Column:
     def text(self, cell: Any) -> str:
         """The cell in words, without its interval."""
         form = self.form
-        if isinstance(cell, FormattedCell):
+        if isinstance(cell, CellWithForm):
             cell, form = cell.value, cell.form
         if isinstance(cell, EstimateCell):
             cell = cell.value
         if cell is None:
             return self.missing
         if isinstance(cell, tuple | list):
-            return self.joiner.join(self.text(FormattedCell(part, form)) for part in cell)
+            return self.joiner.join(self.text(CellWithForm(part, form)) for part in cell)
         if isinstance(cell, float) and math.isnan(cell):
             return self.missing
         # True is an int, and would be written 1.
@@ -130,7 +130,7 @@ class Column:
         if not self.interval:
             return ""
         form = self.form
-        if isinstance(cell, FormattedCell):
+        if isinstance(cell, CellWithForm):
             cell, form = cell.value, cell.form
         if not isinstance(cell, EstimateCell) or math.isnan(cell.value):
             return ""

@@ -267,8 +267,8 @@ def _is_own(point: "EntryPoint") -> bool:
 
 
 @cache
-def _is_module_present(folder: str) -> bool:
-    return find_spec(folder) is not None
+def _is_module_present(module: str) -> bool:
+    return find_spec(module) is not None
 
 
 def _is_present(point: "EntryPoint") -> bool:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar, overload
 
 from kgbias.errors import MissingExtra, UsageError, no_such
-from kgbias.io.columns import Column, FormattedCell, columns_of
+from kgbias.io.columns import CellWithForm, Column, columns_of
 from kgbias.io.text import printable, shorten
 from kgbias.io.wording import pluralise
 
@@ -116,7 +116,7 @@ class Rows(Sequence[T], Generic[T]):
         estimates = []
         for item in self._items:
             cell = with_intervals[chosen].read(item)
-            cell = cell.value if isinstance(cell, FormattedCell) else cell
+            cell = cell.value if isinstance(cell, CellWithForm) else cell
             # NaN is no figure.
             if cell is not None and cell.value == cell.value:
                 title = ", ".join(filter(None, (each.text(each.read(item)) for each in names)))

@@ -178,14 +178,14 @@ def _refuse_other_texts(path: Path, text: str) -> None:
 MARKDOWN_RULE = re.compile(r".*\|.*\n[ |:]*-[ |:-]*\|[ |:-]*\n")
 
 
-class TextTable(NamedTuple):
+class TableOfTexts(NamedTuple):
     """The columns of a table, and its rows, each with the line it ends on."""
 
     columns: list[str]
     rows: Iterator[tuple[int, dict[str, str]]]
 
 
-def read_table(path: Path, needed: Sequence[str] = (), known: Sequence[str] = ()) -> TextTable:
+def read_table(path: Path, needed: Sequence[str] = (), known: Sequence[str] = ()) -> TableOfTexts:
     """The columns of a table and its rows, each with the line it ends on, all cells as text; a
     short row is filled with empty cells. Capitals do not matter in the names of columns that are
     needed or known. Raises DataError for a missing or repeated column and, while reading, for a row
@@ -201,13 +201,13 @@ def read_table(path: Path, needed: Sequence[str] = (), known: Sequence[str] = ()
             if nested := next((name for name in needed if isinstance(row.get(name), list)), None):
                 raise DataError(f"{path}, row {line}: {nested} is a list: write one a row")
         rows_as_texts = ((line, _row_as_texts(sheet, row)) for line, row in sheet.rows)
-        return TextTable(list(sheet.columns), rows_as_texts)
+        return TableOfTexts(list(sheet.columns), rows_as_texts)
     _refuse_other_texts(path, text)
     text, skipped_lines = _skip_comments(text)
     # With line ends as they are: a cell may hold some.
     lines = io.StringIO(text, newline="")
     table = parse_table(lines, str(path), needed, find_delimiter(text, known), known)
-    return TextTable(table.columns, ((line + skipped_lines, row) for line, row in table.rows))
+    return TableOfTexts(table.columns, ((line + skipped_lines, row) for line, row in table.rows))
 
 
 # How lines above a table begin, which name no column: comments, and the delimiter for Excel.
@@ -306,7 +306,7 @@ def parse_table(
     needed: Sequence[str] = (),
     delimiter: str = ",",
     known: Sequence[str] = (),
-) -> TextTable:
+) -> TableOfTexts:
     """As `read_table`, for lines in memory."""
     csv.field_size_limit(MAX_CELL_CHARACTERS)
     # People write "Women, Men" with a space, which a quotation mark may follow.
@@ -330,7 +330,7 @@ def parse_table(
     refuse_repeated_columns(header, source)
     _need_columns(header, needed, source)
     rows = chain(first_rows, (_NumberedCells(reader.line_num, cells) for cells in reader))
-    return TextTable(header, _parse_rows(rows, header, source, delimiter, counted_lines))
+    return TableOfTexts(header, _parse_rows(rows, header, source, delimiter, counted_lines))
 
 
 _CHECKED_ROWS = 5  # rows by which the header of a table is checked
@@ -553,7 +553,9 @@ def _check_list(path: Path, body: str, values: Sequence[str], known: Sequence[st
     fixed_rows = [re.split(r"\s{2,}", value) for value in checked_values]
     # The last line stands for all others in word vectors, whose first line counts them.
     words = checked_values[-1].split() if checked_values else []
-    is_vector = len(words) > _MAX_WORDS and all(map(_NUMBER_BETWEEN_SPACES.fullmatch, words[1:]))
+    is_vector = len(words) > _MAX_WORDS_OF_TEXT and all(
+        map(_NUMBER_BETWEEN_SPACES.fullmatch, words[1:])
+    )
     if is_vector or (
         fixed_rows and all(len(cells) > 1 and _NUMBER.fullmatch(cells[-1]) for cells in fixed_rows)
     ):
@@ -648,7 +650,7 @@ _OTHER_LINE_FORMS = {  # lines that other programs write or read, below whatever
 _PARALLEL_CORPUS_DELIMITER = "|||"
 _LATEX_ROW_END = "\\\\"
 _NUMBER_BETWEEN_SPACES = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.IGNORECASE)
-_MAX_WORDS = 20  # words of a line that is no vector
+_MAX_WORDS_OF_TEXT = 20  # words of a line that is no vector
 
 
 def _name_of_only_column(values: Sequence[str]) -> str:
@@ -674,12 +676,14 @@ def _is_broken_prose(lines: Sequence[str]) -> bool:
     full_count = 0
     for line, following in pairwise(lines):
         goes_on = line[-1] not in ".!?:;" and following[0].islower()
-        full_count += goes_on and len(line) + 1 + len(following.split()[0]) > _FULL_LINE * width
+        full_count += (
+            goes_on and len(line) + 1 + len(following.split()[0]) > _FULL_LINE_SHARE * width
+        )
     return width >= _MIN_PROSE_WIDTH and full_count > 1
 
 
 _MIN_PROSE_WIDTH = 50  # characters
-_FULL_LINE = 0.95  # of the longest line
+_FULL_LINE_SHARE = 0.95  # of the longest line
 
 
 def is_sentence(name: str) -> bool:
@@ -922,7 +926,7 @@ def _parse_workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
     except Exception as error:  # a damaged workbook may raise anything
         raise DataError(f"{path} cannot be read as a workbook: {first_line(error)}") from error
     lines = _choose_sheet(path, tables, known)
-    header = canonical_names(_first_cells(lines), known)
+    header = canonical_names(_first_row_cells(lines), known)
     refuse_repeated_columns(header, str(path))
     first_rows = lines[1 : 1 + _CHECKED_ROWS]
     if place := find_misplaced_header(header, first_rows, known):
@@ -936,7 +940,7 @@ def _parse_workbook(path: Path, data: bytes, known: Sequence[str]) -> Sheet:
     return Sheet(path, "an Excel workbook", tuple(filter(None, header)), rows)
 
 
-def _first_cells(lines: Sequence[Sequence[Any]]) -> list[str]:
+def _first_row_cells(lines: Sequence[Sequence[Any]]) -> list[str]:
     return ["" if cell is None else str(cell) for cell in (lines[0] if lines else [])]
 
 
@@ -948,7 +952,7 @@ def _choose_sheet(
     with_columns = {
         title: lines
         for title, lines in tables.items()
-        if _known_names_in(_first_cells(lines), known)
+        if _known_names_in(_first_row_cells(lines), known)
     }
     if len(with_columns) > 1:
         raise DataError(

@@ -140,7 +140,7 @@ def printable(text: str) -> str:
     return "".join(c if is_plain(c) else "�" for c in text)
 
 
-def printable_in_terminal(text: str, file: TextIO) -> str:
+def printable_if_terminal(text: str, file: TextIO) -> str:
     """The text as it is for a file; with each line made `printable` for a terminal."""
     if not file.isatty():
         return text
@@ -175,7 +175,7 @@ def json_in_html(value: Any) -> str:
     return text
 
 
-def xml_safe(text: str) -> str:
+def replace_non_xml(text: str) -> str:
     """Text that XML 1.0 can hold: other characters are replaced. (The file's writer escapes
     markup.)"""
     return _CONTROL_CHARACTERS.sub("�", text)
@@ -267,7 +267,7 @@ def _turtle_character(character: str) -> str:
 def dot_label(text: str) -> str:
     """A quoted DOT string of at most 80 characters: Graphviz reads backslashes and HTML entities in
     labels."""
-    text = xml_safe(printable(shorten(text, 80)))
+    text = replace_non_xml(printable(shorten(text, 80)))
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"').replace("&", "&amp;") + '"'
 
 

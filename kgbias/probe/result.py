@@ -66,7 +66,7 @@ class ProbeStopwatch:
         )
 
 
-MAX_SHARED_STATEMENTS = 10
+MAX_LOWEST_DDS_STATEMENTS = 10
 """How many of the statements that distinguish the groups least `as_dict` lists."""
 
 
@@ -397,7 +397,7 @@ def _category_record(part: CategoryBias) -> dict[str, Any]:
 
 def _least_distinct(statements: Sequence[str], dds: Array) -> list[dict[str, Any]]:
     """The statements of the lowest DDS: stereotypes that all groups share."""
-    order = dds.argsort()[:MAX_SHARED_STATEMENTS]
+    order = dds.argsort()[:MAX_LOWEST_DDS_STATEMENTS]
     return [{"statement": statements[n], "dds": float(dds[n])} for n in order]
 
 

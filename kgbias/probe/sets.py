@@ -163,7 +163,7 @@ def read_names_with_raw_groups(name: Table) -> tuple[tuple[str, str], ...]:
     return tuple((row["name"], row["group"]) for row in rows)
 
 
-def read_group_descriptor_labels(name: Table) -> dict[str, str]:
+def read_descriptor_label_by_group(name: Table) -> dict[str, str]:
     """By group of names, the label of the descriptors that belong to it ("Thai women" to "asian"),
     from the column label of its names (see `read_names`). A group without one is left out; if the
     file has no such column, each group answers to its own name."""

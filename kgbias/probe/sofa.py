@@ -27,7 +27,7 @@ class CategoryBias:
     `score` is the SoFa score (0 if the group makes no difference), `dds` the Delta Disparity Score
     of each statement, [statements]. `shares` says how often each group has the lowest PPL* (the
     paper's top-1), `likeliest` how often it ranks first by the chosen measure; each sums to 1.
-    Intervals are 95%: for the score, over identities and statements (`_likely_scores`); for the
+    Intervals are 95%: for the score, over identities and statements (`_pivot_score_draws`); for the
     shares, which are of these identities, over statements.
     """
 
@@ -102,7 +102,7 @@ def category_bias(
         raise DataError(f"category {category!r} has no statements")
     variances = star.var(axis=0, ddof=1)
     score = _percentile_estimate(
-        float(variances.mean()), _likely_scores(star, draws, seed), len(statements)
+        float(variances.mean()), _pivot_score_draws(star, draws, seed), len(statements)
     )
     if as_published:
         score = Estimate(float(variances[-1]), float("nan"), float("nan"), 1)
@@ -177,7 +177,7 @@ def group_ranks(star: Array) -> NDArray[np.int64]:
     return np.array(columns, dtype=np.int64).T
 
 
-def _likely_scores(star: Array, draws: int, seed: int) -> Array:
+def _pivot_score_draws(star: Array, draws: int, seed: int) -> Array:
     """Likely scores, [draws], for all the identities and statements that these are a sample of.
 
     Each of the two mean squares that it is the sum of is divided by a chi-squared over its degrees

@@ -18,7 +18,7 @@ from kgbias.graph.profiles import describe_reader
 from kgbias.graph.selection import Selection, run_language
 from kgbias.graph.types import GroupScore
 from kgbias.io.files import CHECKSUM_FILE as CHECKSUMS
-from kgbias.io.text import CONTENT_WARNING, SAMPLE_CAVEAT, markdown, xml_safe
+from kgbias.io.text import CONTENT_WARNING, SAMPLE_CAVEAT, markdown, replace_non_xml
 from kgbias.io.wording import pluralise
 from kgbias.measures import corrected_figure, figures_by_name, label_source
 from kgbias.publish.recipe import RECIPE_FILE as RECIPE
@@ -266,7 +266,7 @@ def _license_fields(license: str) -> dict[str, str]:
 
 def _yaml_value(value: Any) -> str:
     """A value on one line: JSON without the characters that YAML forbids is YAML."""
-    return xml_safe(json.dumps(value, ensure_ascii=False))
+    return replace_non_xml(json.dumps(value, ensure_ascii=False))
 
 
 def _card_lines(source: CardSource) -> Iterator[str]:

@@ -15,7 +15,7 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.files import sha256_of, write_checksums, write_into_folder
 from kgbias.io.progress import Progress
 from kgbias.io.resources import __version__
-from kgbias.io.text import xml_safe
+from kgbias.io.text import replace_non_xml
 from kgbias.measure.figures import read_figures
 from kgbias.publish.card import (
     IMPACT,
@@ -207,7 +207,7 @@ def citation_file(source: CardSource) -> str:
 
 
 def _yaml_value(value: object) -> str:
-    return xml_safe(json.dumps(value, ensure_ascii=False))
+    return replace_non_xml(json.dumps(value, ensure_ascii=False))
 
 
 def publish(

@@ -34,7 +34,7 @@ from kgbias.measures import MEASURES
 
 _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
-_WORST_MEASURE = re.compile(r"^How far labels of (\w+) can be believed")
+_JUDGED_BY = re.compile(r"^How far labels of (\w+) can be believed")
 _LABELS_OR_TYPES = re.compile(r":\s*([A-Z]\w*(?:\|[A-Z]\w*)*)")  # labels or edge types in a pattern
 _COMMAND = re.compile(r"kgbias (\w+)( apx --store| --topics)?")
 _NEEDS = re.compile(r"\(needs ([^)]*)\)")
@@ -167,7 +167,7 @@ def _resolve_name(parameter: str, value: Any, store: Store, run: StoredRun | Non
     if parameter in _GROUP_PARAMETERS:
         return _resolve_group_name(str(value), store, run)
     if parameter == "about" and run is not None:
-        return _find_similar(run, str(value))
+        return _encode_similar_triples(run, str(value))
     if parameter == "arm" and run is not None:
         if value not in (known_names := list_arms(run, run.arms())):
             raise UsageError(no_such("arm", value, known_names, f" in run {run.name!r}"))
@@ -203,7 +203,7 @@ def _resolve_name(parameter: str, value: Any, store: Store, run: StoredRun | Non
     return value
 
 
-def _find_similar(run: StoredRun, text: str) -> str:
+def _encode_similar_triples(run: StoredRun, text: str) -> str:
     """The triples of a run that a text finds (`kgbias.measure.semantic_search`), as a query takes
     them: each as its uid, cosine and "words" or "meaning", with commas between."""
     from kgbias.measure.semantic_search import StatementIndex
@@ -253,7 +253,7 @@ def load_query(name: str) -> NamedQuery:
         tuple(QueryParameter(*m.groups()) for m in parameter_lines),
         body.strip(),
         frozenset(kind for kinds in _LABELS_OR_TYPES.findall(body) for kind in kinds.split("|")),
-        "".join(m[1] for line in head if (m := _WORST_MEASURE.match(line))),
+        "".join(m[1] for line in head if (m := _JUDGED_BY.match(line))),
     )
 
 

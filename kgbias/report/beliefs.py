@@ -235,7 +235,7 @@ def _correlation_exhibits(
         category,
         f"What {model} believes about whom",
         "",
-        partial(draw_lift_correlations, correlations),
+        partial(draw_lift_score_correlations, correlations),
         Table(
             key,
             f"How the lifts of names of {category} correlate with the scores of statements.",
@@ -325,7 +325,7 @@ def draw_belief_map(texts: Sequence[str], columns: Sequence[str], lifts: Any) ->
         return figure
 
 
-def draw_lift_correlations(correlations: Sequence[Mapping[str, Any]]) -> Any:
+def draw_lift_score_correlations(correlations: Sequence[Mapping[str, Any]]) -> Any:
     """A panel for each score: the correlation of each group's lifts with it and its interval, its
     names as small points, and in grey what made-up names reach."""
     scores = list(dict.fromkeys(cells["score"] for cells in correlations))

@@ -156,7 +156,7 @@ def evidence_section(data: RunData, tables: Sequence[Table] = ()) -> Section:
     return Section("Said, believed, embedded", html, "evidence")
 
 
-def said_believed_embedded_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
+def evidence_agreement_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
     """How far what is said, believed and embedded agree, a row for each group and arm."""
     evidence = data.evidence
     if not evidence.agreement:
@@ -382,7 +382,7 @@ def _drawn_note(evidence: EvidenceTable) -> str:
 
 
 # Groups of a category, the most talked about, among which the closest two are sought.
-_MAX_PAIR_CANDIDATES = 12
+_MAX_CANDIDATE_GROUPS = 12
 
 
 def find_closest_groups(data: RunData, category: str) -> picture.PicturePair | None:
@@ -396,7 +396,7 @@ def find_closest_groups(data: RunData, category: str) -> picture.PicturePair | N
         for g in data.groups(category)
     }
     most_said = sorted(data.groups(category), key=lambda g: -len(objects_by_group[g.id]))[
-        :_MAX_PAIR_CANDIDATES
+        :_MAX_CANDIDATE_GROUPS
     ]
     closest = max(
         combinations(most_said, 2),

@@ -35,7 +35,7 @@ from kgbias.compare.families import (
 )
 from kgbias.graph.cross_mentions import explain_costly_measures
 from kgbias.graph.types import TopicModel
-from kgbias.io.columns import Column, FormattedCell
+from kgbias.io.columns import CellWithForm, Column
 from kgbias.io.text import format_p_value, spoken_name
 from kgbias.io.wording import pluralise
 from kgbias.measure.topics.run import (
@@ -63,7 +63,7 @@ from kgbias.measures import (
 from kgbias.report.beliefs import belief_comparison_exhibits, belief_exhibits
 from kgbias.report.evidence import (
     closest_groups_exhibits,
-    said_believed_embedded_exhibits,
+    evidence_agreement_exhibits,
     said_believed_exhibits,
     scorer_agreement_exhibits,
     told_in_stories_exhibits,
@@ -188,7 +188,7 @@ def run_exhibits(data: RunData) -> Iterator[Exhibit]:
                 yield from part.of_category(data, category, place)
         yield from refusal_exhibits(data, category, place)
     last_place = f"{len(data.categories) + 1:02d}"
-    yield from said_believed_embedded_exhibits(data, last_place)
+    yield from evidence_agreement_exhibits(data, last_place)
     yield from told_in_stories_exhibits(data, last_place)
     yield from scorer_agreement_exhibits(data, last_place)
     for part in parts:
@@ -320,7 +320,7 @@ def _regard_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhib
     )
 
 
-def _chosen_predicate_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
+def _model_chosen_exhibits(data: ArmData, category: str, place: str) -> Iterator[Exhibit]:
     """Regard and toxicity where the model chose the predicate; then these means for each measure
     beside those at one mix of prompts and those of all statements."""
     rows, wordings = [], ""
@@ -339,7 +339,7 @@ def _chosen_predicate_exhibits(data: ArmData, category: str, place: str) -> Iter
             ]
             row: list[Cell] = [measure.name, group.name]
             for e in (*estimates, data.mean(group, measure.name)):
-                row += [e.n, FormattedCell(e, figure.form)] if e and e.n else [None, None]
+                row += [e.n, CellWithForm(e, figure.form)] if e and e.n else [None, None]
             rows.append(row)
     if rows:
         yield Exhibit(
@@ -445,8 +445,8 @@ def _label_corrected_exhibits(data: ArmData, category: str, place: str) -> Itera
                             figure.title,
                             group.name,
                             raw.n,
-                            FormattedCell(raw, figure.form),
-                            FormattedCell(corrected, figure.form),
+                            CellWithForm(raw, figure.form),
+                            CellWithForm(corrected, figure.form),
                             label_count_words(corrected.method, corrected.n),
                         ]
                     )
@@ -764,7 +764,7 @@ _RANK_NOTES = {
 """How the ranks of groups are normalised, in words."""
 
 
-UNSTANDARDISED_FORMS = ("chosen", "raw")  # of a difference, beside the standardised one
+UNSTANDARDISED_ESTIMATES = ("chosen", "raw")  # of a difference, beside the standardised one
 
 
 def arm_exhibits(data: RunData, category: str, place: str) -> Iterator[Exhibit]:
@@ -896,8 +896,8 @@ def echo_effect_exhibits(data: ArmData, category: str, place: str) -> Iterator[E
                         measure,
                         group.name,
                         mean_estimate.n,
-                        FormattedCell(mean_estimate, form),
-                        FormattedCell(value, form),
+                        CellWithForm(mean_estimate, form),
+                        CellWithForm(value, form),
                         echoes,
                     ]
                 )
@@ -979,7 +979,7 @@ def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str 
             t.second,
             tuple(t.n),
             t.difference,
-            *(t.forms.get(form) for form in UNSTANDARDISED_FORMS),
+            *(t.forms.get(form) for form in UNSTANDARDISED_ESTIMATES),
             t.omnibus_p,
             t.p_adjusted,
             *(_label_corrected_cells(t.label_corrected_difference) if labelled else ()),
@@ -1013,7 +1013,7 @@ def _test_table(label: str, caption: str, tests: Sequence[GroupTest], note: str 
 
 
 _ARM_BUILDERS = (
-    _chosen_predicate_exhibits,
+    _model_chosen_exhibits,
     _regard_exhibits,
     _group_exhibits,
     _label_corrected_exhibits,
@@ -1026,7 +1026,7 @@ _ARM_BUILDERS = (
     perplexity_rank_exhibits,
 )
 _GROUP_COMPARISONS = (
-    _chosen_predicate_exhibits,
+    _model_chosen_exhibits,
     _regard_exhibits,
     _group_exhibits,
     _label_corrected_exhibits,

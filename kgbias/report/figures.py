@@ -203,7 +203,7 @@ _LABEL_SPOTS = (
 )
 
 
-class PlacedPoint(NamedTuple):
+class CanvasPoint(NamedTuple):
     """A named point: where it is in the data, and on the canvas."""
 
     name: str
@@ -224,7 +224,7 @@ def place_labels(figure: Any, axes: Any, named_points: Sequence[tuple[str, float
         occupied.append((x - 4, y - 4, x + 4, y + 4))
     frame = axes.get_window_extent(renderer)
     placed_points = [
-        PlacedPoint(name, data_point, float(x), float(y))
+        CanvasPoint(name, data_point, float(x), float(y))
         for (name, *data_point), (x, y) in zip(named_points, points, strict=True)
     ]
     for name, point, x, y in sorted(placed_points, key=lambda point: -point.pixel_y):

@@ -354,7 +354,7 @@ def _measure_form(measure: Measure) -> dict[str, Any]:
 
 
 @dataclass(frozen=True, slots=True)
-class Highlight:
+class HighlightList:
     """Statements that stand out: what they are, what to know about them, the measure they were
     chosen by, if any, and how many more there are that stand out as much as the last."""
 
@@ -367,7 +367,7 @@ class Highlight:
 
 def find_highlights(
     triples: Sequence[TripleView], metrics: Mapping[str, Metric], count: int = 6
-) -> list[Highlight]:
+) -> list[HighlightList]:
     """The most frequent statements, and the most hurtful by each measure that lists them. A
     sentence that was cut in two in different places is listed once, with the sum of its counts."""
     by_frequency = [sentence for sentence, _ in merge_sentences(triples)]
@@ -375,7 +375,7 @@ def find_highlights(
         (t for t in by_frequency if t.count > 1), key=lambda t: (-t.count, t.sentence)
     )
     more = sum(t.count == most_said[count - 1].count for t in most_said[count:])
-    highlights_found = [Highlight("Said most often", most_said[:count], more=more)]
+    highlights_found = [HighlightList("Said most often", most_said[:count], more=more)]
     distinct = list({t.id: t for t in triples}.values())
     once = list({(t.group_id, t.sentence): t for t in by_frequency}.values())
     for measure in order_measures(scored_measures(distinct)):
@@ -386,7 +386,7 @@ def find_highlights(
             values = [t.scores[measure.name].value for t in worst_triples]
             more = sum(value == values[count - 1] for value in values[count:])
             highlights_found.append(
-                Highlight(measure.highlight, worst_triples[:count], note, measure.name, more)
+                HighlightList(measure.highlight, worst_triples[:count], note, measure.name, more)
             )
     return [one for one in highlights_found if one.triples]
 

@@ -20,7 +20,7 @@ SAID_COLUMN = Column("said", ".0f")
 LIFT_COLUMN = Column("lift", "+.2f", interval=True)
 VERDICT_COLUMN = Column("verdict")
 Cell = Any
-"""Of a table: a text, a number, an `Estimate`, a tuple of numbers, a `FormattedCell`, or None."""
+"""Of a table: a text, a number, an `Estimate`, a tuple of numbers, a `CellWithForm`, or None."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 _MAX_CHUNK_WEIGHTS = 4_000_000  # weights in memory at once
-_NOISE_SHARE = 0.6  # the share of the sampling variance of a level's units
+_SUBTRACTED_NOISE_SHARE = 0.6  # the share of the sampling variance of a level's units
 NORMAL_95 = 1.959964  # the standard errors to either end of a normal 95% interval
 _MIN_ERROR_SHARE = 1e-6  # the least share of the standard error that a resample may have
 
@@ -126,7 +126,7 @@ class StudentScale:
         return self.value - deviations * self.error
 
 
-class UnitStatistic(NamedTuple):
+class UnitValue(NamedTuple):
     """The statistic of one unit of a level, such as one wording: its value, and the variance of
     that over the resamples of its places."""
 
@@ -145,20 +145,20 @@ class Resamples:
     """
 
     place_draws: Values
-    units: Mapping[str, Mapping[int, UnitStatistic]]
+    units: Mapping[str, Mapping[int, UnitValue]]
     scale: StudentScale | None = None
 
     def subtract(self, other: "Resamples") -> "Resamples":
         """The difference of two statistics that were resampled separately; a level that both have
         becomes that of their difference, unit by unit. Its interval is a percentile interval: the
         skew of two means all but cancels."""
-        differences: dict[str, dict[int, UnitStatistic]] = {}
+        differences: dict[str, dict[int, UnitValue]] = {}
         for name in self.units:
             if name not in other.units:
                 continue
             own, theirs = self.units[name], other.units[name]
             differences[name] = {
-                unit: UnitStatistic(
+                unit: UnitValue(
                     own[unit].value - theirs[unit].value, own[unit].noise + theirs[unit].noise
                 )
                 for unit in own.keys() & theirs.keys()
@@ -233,11 +233,11 @@ def resample(
             error_draws.append(errors(weights))
         for part, (_, _, members, share) in zip(replicates[1:], units, strict=True):
             part.append(statistic(value_weights, members, share))
-    levels: dict[str, dict[int, UnitStatistic]] = {name: {} for name in design.levels}
+    levels: dict[str, dict[int, UnitValue]] = {name: {} for name in design.levels}
     ones = np.ones(len(places))
     for part, (name, unit, members, share) in zip(replicates[1:], units, strict=True):
         value = float(statistic(ones, members, share))
-        levels[name][unit] = UnitStatistic(value, _defined_variance(np.concatenate(part)))
+        levels[name][unit] = UnitValue(value, _defined_variance(np.concatenate(part)))
     scale = None
     if errors is not None:
         error = float(errors(np.ones((1, len(design.strata))))[0])
@@ -263,7 +263,7 @@ def draw_mean_effects(
     if n < 2:
         return np.zeros(draws)
     effect_variance = max(
-        0.0, float(values.var(ddof=1)) - _NOISE_SHARE * float(noise[defined].mean())
+        0.0, float(values.var(ddof=1)) - _SUBTRACTED_NOISE_SHARE * float(noise[defined].mean())
     )
     return np.asarray(np.sqrt(effect_variance / n) * rng.standard_t(n - 1, draws))
 

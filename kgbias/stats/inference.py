@@ -189,7 +189,7 @@ def join_recrawls(samples: Sequence[Sample]) -> Sample:
 
 DEFAULT_DRAWS = 2000
 _MAX_CHUNK_VALUES = 4_000_000  # resampled values in memory at once
-_MAX_MEAN_REPEATS = 2  # mean repeats of a value up to which draws are made one by one
+_MAX_AVERAGE_COUNT = 2  # mean repeats of a value up to which draws are made one by one
 _MIN_NORMAL_VALUES = 5000  # values; beyond this, the mean of a resample is normal to many digits
 _MAX_DISTINCT_VALUES = 200  # distinct values; up to this many, drawing by counts is fast enough
 MIN_BOUNDED_VALUES = 20
@@ -610,7 +610,7 @@ def resample_statistic(
 def _draw_counts(rng: np.random.Generator, counts: Values, n: int, draws: int) -> Places:
     """How often each of the values that occur `counts` [k] times is among n drawn with replacement:
     [draws, k]."""
-    if n > _MAX_MEAN_REPEATS * len(counts):
+    if n > _MAX_AVERAGE_COUNT * len(counts):
         return rng.multinomial(n, counts / counts.sum(), size=draws)
     # The same distribution, in a third of the time.
     value_places = np.repeat(np.arange(len(counts)), counts.astype(np.int64))

@@ -137,7 +137,9 @@ class GroupCells:
     freedom: int
 
 
-def measure_cells(samples: Sequence[Sample], labels: Sequence[Places], k: int) -> GroupCells | None:
+def estimate_group_cells(
+    samples: Sequence[Sample], labels: Sequence[Places], k: int
+) -> GroupCells | None:
     """The cells of a group, given its statements in separately drawn parts (crawls), and which of
     the k units each of their values belongs to. None if a unit has statements of fewer than two
     clusters.

@@ -670,10 +670,10 @@ def _check_measure(path: Path, options: Mapping[str, Any]) -> None:
 
 
 def _check_format(path: Path, file: Path, name: str | None) -> None:
-    from kgbias.export import choose_format
+    from kgbias.export import choose_format_name
 
     try:
-        choose_format(file, name)
+        choose_format_name(file, name)
     except UsageError as error:
         raise DataError(f"{path}: {error}") from None
 

@@ -21,7 +21,7 @@ from kgbias.errors import KgbiasError, MissingExtra, UsageError
 from kgbias.graph.cypher import QueryResult, inline_limits
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import Group, Run, Topic, TopicAssignment, TopicModel
-from kgbias.io.text import printable_in_terminal
+from kgbias.io.text import printable_if_terminal
 from kgbias.query import (
     browser_parameters,
     format_result,
@@ -89,8 +89,8 @@ def test_a_terminal_is_shown_no_escapes() -> None:
         def isatty(self) -> bool:
             return True
 
-    assert printable_in_terminal("a\x1b[2J\x9b2J\nb\n", Terminal()) == "a�[2J�2J\nb\n"
-    assert printable_in_terminal("a\x1b[2J\n", io.StringIO()) == "a\x1b[2J\n"
+    assert printable_if_terminal("a\x1b[2J\x9b2J\nb\n", Terminal()) == "a�[2J�2J\nb\n"
+    assert printable_if_terminal("a\x1b[2J\n", io.StringIO()) == "a\x1b[2J\n"
 
 
 def test_own_cypher(store: SQLiteStore, run: Run) -> None:

@@ -35,7 +35,7 @@ from kgbias.graph.types import (
     TopicModel,
     node_id,
 )
-from kgbias.io.text import latex, printable, shorten, xml_safe
+from kgbias.io.text import latex, printable, replace_non_xml, shorten
 from kgbias.models.base import ModelInfo
 from tests.conftest import require_modules
 from tests.export_data import hostile_run
@@ -214,7 +214,7 @@ def test_hostile_text_in_graph_files(
         graph = nx.node_link_graph(data, edges="edges")
     triples = store.triples(hostile.id)
     assert graph.number_of_edges() == len(triples)
-    expected = {t.object if name == "json" else xml_safe(t.object) for t in triples}
+    expected = {t.object if name == "json" else replace_non_xml(t.object) for t in triples}
     found = {d["label"] for _, d in graph.nodes(data=True) if d["kind"] == "object"}
     # A reader of XML may make every line end a line feed.
     ends = lambda texts: {t.replace("\r\n", "\n").replace("\r", "\n").strip() for t in texts}  # noqa: E731

@@ -17,7 +17,7 @@ from kgbias import measures
 from kgbias.cli import cli
 from kgbias.cli.commands import COMMAND_PARTS
 from kgbias.errors import DataError, PluginError, UsageError
-from kgbias.export import FORMATS, choose_format
+from kgbias.export import FORMATS, choose_format_name
 from kgbias.graph.stores import STORES
 from kgbias.io.plugins import PluginTable
 from kgbias.measures import MEASURES, Figure, Measure
@@ -102,7 +102,7 @@ def test_nothing_of_others_is_imported_for_what_is_ours(install: Callable[..., N
     install("pkg_broken", "measure", {"broken": "x"}, code="raise RuntimeError('two\\nlines')")
     assert measures.pick_headlines(["regard_chosen", "toxicity_mean"])
     assert [m.name for m in measures.column_measures([])] == ["regard", "toxicity"]
-    assert list_forms() and choose_format(Path("x.csv")) == "csv"
+    assert list_forms() and choose_format_name(Path("x.csv")) == "csv"
     done = CliRunner().invoke(cli, ["--help"])
     assert done.exit_code == 0 and "pkg_broken" not in sys.modules
 
@@ -236,9 +236,11 @@ def test_packs_and_formats_of_others_are_named(install: Callable[..., None], tex
     with texts.raises(PluginError):
         load_pack("own")
     install("pkg_format", "export", {"xyz": "xyz"}, code)
-    assert choose_format(Path("said.xyz")) == choose_format(Path("said.csv"), "xyz") == "xyz"
+    assert (
+        choose_format_name(Path("said.xyz")) == choose_format_name(Path("said.csv"), "xyz") == "xyz"
+    )
     with texts.raises(UsageError):
-        choose_format(Path("said.abc"))
+        choose_format_name(Path("said.abc"))
 
 
 def test_the_page_shows_the_package_as_it_is() -> None:

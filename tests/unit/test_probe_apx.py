@@ -13,7 +13,7 @@ from kgbias.probe.apx import (
     chance_share,
 )
 from kgbias.probe.names import NameSentences, probe_apx
-from kgbias.probe.sets import Descriptor, read_group_descriptor_labels, read_names, readable_group
+from kgbias.probe.sets import Descriptor, read_descriptor_label_by_group, read_names, readable_group
 from tests.conftest import require_modules
 from tests.unit.test_probe import Beliefs
 
@@ -73,9 +73,9 @@ def test_a_list_without_labels_answers_by_its_groups(tmp_path: Path) -> None:
     path = tmp_path / "n.csv"
     path.write_text("name,group\nann,A\nbob,\"('ARAB', 'M')\"\n")
     assert read_names(str(path)) == (("ann", "A"), ("bob", "Arab men"))
-    assert read_group_descriptor_labels(str(path)) == {"A": "A", "Arab men": "('ARAB', 'M')"}
+    assert read_descriptor_label_by_group(str(path)) == {"A": "A", "Arab men": "('ARAB', 'M')"}
     path.write_text("name,group,label\nann,A,p\nbob,B,\n")
-    assert read_group_descriptor_labels(str(path)) == {"A": "p"}
+    assert read_descriptor_label_by_group(str(path)) == {"A": "p"}
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from kgbias.compare.families import GroupTest
 from kgbias.compare.model_contrasts import ModelContrast
 from kgbias.evidence import ReplicationRate
 from kgbias.evidence.replication import _summarise_retries
-from kgbias.report.beliefs import draw_lift_correlations
+from kgbias.report.beliefs import draw_lift_score_correlations
 from kgbias.report.multi_run import draw_forest, draw_rank_lines
 from kgbias.report.multi_run_statements import draw_panels
 from kgbias.stats.inference import Estimate
@@ -96,7 +96,7 @@ def test_a_believed_figure_is_shown_by_p_and_interval(
     _print_groups(made[1:])
     texts.check_lines(lines[0], "corrected p")
     assert capsys.readouterr().out == ""
-    figure = draw_lift_correlations(made)
+    figure = draw_lift_score_correlations(made)
     marks = [m for axes in figure.axes for m in axes.collections if m.get_linewidths()[0] == 0.8]
     filled = [m for m in marks if tuple(m.get_facecolors()[0][:3]) != (1.0, 1.0, 1.0)]
     assert len(marks) == 4 and len(filled) == 1

@@ -4,7 +4,7 @@ import csv
 import io
 import math
 
-from kgbias.io.columns import Column, FormattedCell
+from kgbias.io.columns import CellWithForm, Column
 from kgbias.io.text import format_p_value
 from kgbias.report.cards import TableCard, sample_size_words
 from kgbias.report.tables import Table, as_csv, latex_label_prefix, table_latex
@@ -45,7 +45,7 @@ def test_a_column_says_how_its_cells_are_written() -> None:
     assert mean.interval_text(Estimate(0.5, 0.25, 0.75, 3)) == "+0.25 to +0.75"
     assert mean.interval_text(Estimate.missing(1, 0.5)) == "-"
     assert mean.interval_text(None) == mean.text(None) == mean.text(math.nan) == ""
-    assert mean.text(FormattedCell(Estimate.missing(1, 0.5), ".0%")) == "50%"
+    assert mean.text(CellWithForm(Estimate.missing(1, 0.5), ".0%")) == "50%"
     assert Column("n", ",.0f").text((1200, 7)) == "1,200, 7"
     assert Column("quartiles", ".1f", joiner=" to ").text((0.25, 0.75)) == "0.2 to 0.8"
     assert Column("p", format_p_value, missing="-").text(math.nan) == "-"

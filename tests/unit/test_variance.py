@@ -16,7 +16,7 @@ from kgbias.stats.variance import (
     VarianceComponents,
     _sankaran,
     estimate_crossed_variances,
-    measure_cells,
+    estimate_group_cells,
 )
 from tests.simulation import Simulation
 from tests.texts import Texts
@@ -68,7 +68,7 @@ def test_the_noise_of_cells_by_hand() -> None:
     design = Design(np.arange(8) // 2, np.zeros(4, dtype=np.int64))
     values = np.stack([first, second], axis=1).ravel()
     sample = Sample(values, np.ones(8, dtype=np.int64), design, np.arange(8))
-    found = measure_cells([sample], [np.arange(8) % 2], 2)
+    found = estimate_group_cells([sample], [np.arange(8) % 2], 2)
     assert found is not None and found.means == pytest.approx([0.5, 0.75]) and found.freedom == 3
     assert found.noise == pytest.approx(np.cov(first, second) / 4 * 4 / 3)
     halves = [
@@ -80,10 +80,12 @@ def test_the_noise_of_cells_by_hand() -> None:
         )
         for v in (first, second)
     ]
-    apart = measure_cells(halves, [np.zeros(4, dtype=int), np.ones(4, dtype=int)], 2)
+    apart = estimate_group_cells(halves, [np.zeros(4, dtype=int), np.ones(4, dtype=int)], 2)
     assert apart is not None and apart.noise[0, 1] == 0  # two crawls: drawn apart
-    assert measure_cells([sample], [np.array([0, 1, 1, 1, 1, 1, 1, 1])], 2) is None
-    plain = measure_cells([Sample(first, np.ones(4, dtype=np.int64))], [np.zeros(4, dtype=int)], 1)
+    assert estimate_group_cells([sample], [np.array([0, 1, 1, 1, 1, 1, 1, 1])], 2) is None
+    plain = estimate_group_cells(
+        [Sample(first, np.ones(4, dtype=np.int64))], [np.zeros(4, dtype=int)], 1
+    )
     assert plain is not None and plain.noise[0, 0] == pytest.approx(first.var(ddof=1) / 4 * 4 / 3)
 
 

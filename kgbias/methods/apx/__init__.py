@@ -79,13 +79,13 @@ def probe_names(
     from kgbias.methods.apx.result import ApxResult, write_apx
     from kgbias.parallel import open_executor
     from kgbias.probe.names import probe_apx
-    from kgbias.probe.sets import read_descriptors, read_group_descriptor_labels, read_names
+    from kgbias.probe.sets import read_descriptor_label_by_group, read_descriptors, read_names
     from kgbias.study.opening import open_spread_scorer
 
     labels: Mapping[str, str] | None = None
     name_pairs: Any = names
     if not _is_list(names):
-        labels, name_pairs = read_group_descriptor_labels(name_pairs), read_names(name_pairs)
+        labels, name_pairs = read_descriptor_label_by_group(name_pairs), read_names(name_pairs)
     descriptor_list: Any = descriptors
     if not _is_list(descriptors):
         descriptor_list = read_descriptors(descriptor_list)

@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from kgbias.graph.types import CONTENT_WARNING
 from kgbias.io import pages
-from kgbias.io.columns import Column, FormattedCell
+from kgbias.io.columns import CellWithForm, Column
 from kgbias.io.drawing import (
     COLUMN_INCHES,
     INK_COLOR,
@@ -254,12 +254,12 @@ def find_figure(outcome: BenchmarkOutcome, domain: str, figure: str) -> DomainFi
     return next((m for m in outcome.figures if (m.domain, m.figure) == (domain, figure)), None)
 
 
-def _figure_cell(outcome: BenchmarkOutcome, domain: str, figure: str) -> FormattedCell | None:
+def _figure_cell(outcome: BenchmarkOutcome, domain: str, figure: str) -> CellWithForm | None:
     figure_found = find_figure(outcome, domain, figure)
     if figure_found is None:
         return None
     form = next(f.form for f in outcome.figure_info if f.name == figure)
-    return FormattedCell(figure_found.estimate, form)
+    return CellWithForm(figure_found.estimate, form)
 
 
 def _slug(text: str) -> str:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from kgbias.evidence.evidence_table import summarise_floor
 from kgbias.graph.stereotypes import StereotypeMatches
-from kgbias.io.columns import Column, FormattedCell
+from kgbias.io.columns import CellWithForm, Column
 from kgbias.report.parts import ReportPart, SectionOfExhibits
 from kgbias.report.run_data import RunData
 from kgbias.report.tables import (
@@ -54,7 +54,7 @@ def _share_exhibit(matches: StereotypeMatches, key: str, data: RunData) -> Exhib
     for name, base, statement, form in _SHARE_ROWS:
         share = shares[name]
         if not math.isnan(share.value):
-            rows.append([base, statement, FormattedCell(share, form), share.n])
+            rows.append([base, statement, CellWithForm(share, form), share.n])
     source = matches.table.name
     return Exhibit(
         key,
@@ -96,7 +96,7 @@ def _comparison_exhibit(
         if any(e.value == e.value for e in estimates):
             row: list[Cell] = [base, statement]
             for e in estimates:
-                row += [FormattedCell(e, form), None if math.isnan(e.value) else e.n]
+                row += [CellWithForm(e, form), None if math.isnan(e.value) else e.n]
             rows.append(row)
     source = matches_by_run[0][1].table.name
     run_columns = []

@@ -29,7 +29,7 @@ from kgbias.cli.options import (
 )
 from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
 from kgbias.cli.show import Output
-from kgbias.io.columns import Column, FormattedCell
+from kgbias.io.columns import CellWithForm, Column
 from kgbias.io.text import format_number
 from kgbias.io.wording import pluralise
 from kgbias.methods import pairs as pair_calls
@@ -206,8 +206,8 @@ def _print_differences(differences: "Sequence[PairDifference]") -> None:
             (
                 f"{difference.first} - {difference.second}",
                 difference.measure,
-                FormattedCell(difference.first_mean, _form_of(difference.measure)),
-                FormattedCell(difference.second_mean, _form_of(difference.measure)),
+                CellWithForm(difference.first_mean, _form_of(difference.measure)),
+                CellWithForm(difference.second_mean, _form_of(difference.measure)),
                 _difference_cell(difference, "+"),
                 (difference.units, difference.units + difference.left_out),
                 (difference.only_first, difference.only_second),
@@ -364,7 +364,7 @@ def _format_value(measure: str, value: float) -> str:
     return "-" if math.isnan(value) else format_number(value, _form_of(measure))
 
 
-def _difference_cell(row: "PairDifference | PairFloor", sign: str) -> FormattedCell:
+def _difference_cell(row: "PairDifference | PairFloor", sign: str) -> CellWithForm:
     """The difference of a measure, with its interval."""
     difference = Estimate(row.difference, row.low, row.high, row.units)
-    return FormattedCell(difference, sign + _form_of(row.measure))
+    return CellWithForm(difference, sign + _form_of(row.measure))

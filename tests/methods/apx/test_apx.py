@@ -15,8 +15,8 @@ from kgbias.methods.apx.labels import compare_with_labels, validate_apx
 from kgbias.methods.apx.result import ApxResult, read_flags, write_apx
 from kgbias.probe.apx import ApxTable, GroupMeans, apx_table, find_flags, read_apx
 from kgbias.probe.sets import (
+    read_descriptor_label_by_group,
     read_descriptors,
-    read_group_descriptor_labels,
     read_names,
     readable_group,
 )
@@ -76,7 +76,7 @@ def test_labels_weigh_groups_by_their_names() -> None:
 
 def test_the_shipped_names_answer_to_the_shipped_labels() -> None:
     """The paper's subset (section 4.4): 280 names, 44 descriptors, 3 templates."""
-    names, labels = read_names("globalbias"), read_group_descriptor_labels("globalbias")
+    names, labels = read_names("globalbias"), read_descriptor_label_by_group("globalbias")
     descriptors = read_descriptors("globalbias")
     used = [group for _, group in names if group in labels]
     ethnicities = {group.rpartition(" ")[0] for group in used}
