@@ -20,7 +20,8 @@ Values = NDArray[np.float64]
 Places = NDArray[np.int64]
 
 _MAX_CHUNK_WEIGHTS = 4_000_000  # weights in memory at once
-_SUBTRACTED_NOISE_SHARE = 0.6  # the share of the sampling variance of a level's units
+SUBTRACTED_NOISE_SHARE = 0.6
+"""Of the variance that sampling adds between units: what is taken off (`draw_mean_effects`)."""
 NORMAL_95 = 1.959964  # the standard errors to either end of a normal 95% interval
 _MIN_ERROR_SHARE = 1e-6  # the least share of the standard error that a resample may have
 
@@ -263,7 +264,7 @@ def draw_mean_effects(
     if n < 2:
         return np.zeros(draws)
     effect_variance = max(
-        0.0, float(values.var(ddof=1)) - _SUBTRACTED_NOISE_SHARE * float(noise[defined].mean())
+        0.0, float(values.var(ddof=1)) - SUBTRACTED_NOISE_SHARE * float(noise[defined].mean())
     )
     return np.asarray(np.sqrt(effect_variance / n) * rng.standard_t(n - 1, draws))
 

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from kgbias.ids import content_id
-from kgbias.stats.designs import Places, percentile_interval
+from kgbias.stats.designs import SUBTRACTED_NOISE_SHARE, Places, percentile_interval
 from kgbias.stats.estimate import Interval, nan_to_none
 from kgbias.stats.inference import (
     DEFAULT_DRAWS,
@@ -46,7 +46,6 @@ MIN_CELL_LABELS = 2
 """The fewest labels of a cell from which its rectifier is known."""
 MIN_GROUPS = 3
 """The fewest groups from whose labels another's rectifier is known."""
-_SUBTRACTED_NOISE_SHARE = 0.6  # the share of the sampling variance of groups' means
 _PRIOR_LABELS = 2.0  # how many labels a cell's prior variance counts for
 _SIGNIFICANCE_LEVEL = 0.05
 _NORMAL_95 = NormalDist().inv_cdf(0.975)
@@ -109,7 +108,7 @@ class RectifierCell:
         shares = np.array([part.n for part in parts]) / pooled.n
         within = sum(part.n * part._variance(1.0) for part in parts) / max(1, pooled.n - len(parts))
         noise = within * np.array([part._inverse_size for part in parts])
-        deviations = (means - shares @ means) ** 2 - _SUBTRACTED_NOISE_SHARE * (1 - shares) * noise
+        deviations = (means - shares @ means) ** 2 - SUBTRACTED_NOISE_SHARE * (1 - shares) * noise
         # Squares about a mean of their own fall short by the sum of the squared shares.
         variance = float(shares @ deviations) / (1 - float(shares @ shares))
         return replace(pooled, between_variance=max(0.0, variance), groups=len(parts))

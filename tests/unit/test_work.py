@@ -1,6 +1,8 @@
 """How long asking for a run takes: added up over sessions, and not by reading it back."""
 
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -76,3 +78,25 @@ def test_times_as_text() -> None:
         "90 min",
         "1.5 h",
     ]
+
+
+def test_counts_of_a_run_are_of_one_moment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "k.db"
+    with kgbias.open(path, progress=False) as study:
+        study.crawl(ScriptedModel(lambda _: "love tea"), category="gender", samples=1, iterations=0)
+    store = SQLiteStore(str(path))
+    (before,) = store.summaries()
+    count_tokens = store._count_tokens
+
+    def count_after_a_write(run_id: str) -> tuple[int, int]:
+        with closing(sqlite3.connect(path)) as other, other:
+            other.execute("UPDATE answer SET prompt_tokens = prompt_tokens + 1")
+        return count_tokens(run_id)
+
+    monkeypatch.setattr(store, "_count_tokens", count_after_a_write)
+    (during,) = store.summaries()
+    assert during == before
+    monkeypatch.undo()
+    (after,) = store.summaries()
+    store.close()
+    assert after.prompt_tokens > before.prompt_tokens

@@ -237,10 +237,12 @@ class SQLiteCrawls(Database):
         return tuple(self._records(Category, query, (run_id,)))
 
     def summaries(self) -> list[RunSummary]:
-        return self._summaries("")
+        with self.read_snapshot():
+            return self._summaries("")
 
     def summary(self, run_id: str) -> RunSummary:
-        (summary,) = self._summaries("WHERE run.id = ?", run_id)
+        with self.read_snapshot():
+            (summary,) = self._summaries("WHERE run.id = ?", run_id)
         return summary
 
     def _summaries(self, where: str, *parameters: str) -> list[RunSummary]:
