@@ -56,7 +56,7 @@ class StoryEvidence:
         """Those beside a run. Stories have none beside themselves."""
         groups = {group.id for group in run.groups}
         newest_run = None
-        for candidate in (summary.run for summary in run.store.summaries()):
+        for candidate in run.store.runs():
             same_model = candidate.kind == _STORIES_KIND and candidate.model == run.model
             if same_model and any(group.id in groups for group in candidate.groups):
                 newest_run = candidate

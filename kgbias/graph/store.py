@@ -196,6 +196,10 @@ class Store(EdgeStore, Protocol):
         the store's runs."""
         ...
 
+    def runs(self) -> list[Run]:
+        """All runs, oldest first."""
+        ...
+
     def summaries(self) -> list[RunSummary]:
         """All runs with their counts, oldest first."""
         ...

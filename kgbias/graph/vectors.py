@@ -10,6 +10,7 @@ encoder, and deleted with the last triple that says the statement.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from kgbias.errors import StoreError
@@ -24,7 +25,7 @@ _MAX_SORTED_PER_ROW = 1_000  # near ones of a row, on average, from which they a
 STORED_DTYPE = "<f2"  # half precision: the cosine of two unit vectors is right to about .0003
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class StatementVectors:
     """Vectors of statements by one encoder, in half precision.
 
@@ -37,7 +38,7 @@ class StatementVectors:
     statements: Sequence[tuple[str, str]]
     rows: "NDArray[np.float32]"
 
-    @property
+    @cached_property
     def ids(self) -> list[str]:
         """The statements' ids, as `kgbias.graph.types.TripleView.statement_id`."""
         return [statement_id(*ends) for ends in self.statements]

@@ -146,7 +146,7 @@ def read_stored_scores(store: Store, name: str, progress: Progress) -> StoredSco
     wanted_ids = {x.triple_id for x in labels}
     texts: dict[str, tuple[str, str]] = {}
     metrics: dict[Metric, None] = {}
-    run_ids = [summary.run.id for summary in store.summaries()]
+    run_ids = [run.id for run in store.runs()]
     progress.stage("labels", len(run_ids))
     for run in run_ids:
         wanted_rows = (row for row in store.distinct_triples(run) if row[0] in wanted_ids)

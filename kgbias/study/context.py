@@ -111,8 +111,7 @@ class Context:
         """The crawls of a series, by the name of any of them, in the order they were begun; a crawl
         that was not repeated is a series of one. Raises RunNotFound."""
         series_name = _series_name(self.graph.find_run(name)) or name
-        records = [s.run for s in self.graph.summaries()]
-        matching = [r for r in records if series_name in (r.name, _series_name(r))]
+        matching = [r for r in self.graph.runs() if series_name in (r.name, _series_name(r))]
         return [StoredRun(self.graph, record) for record in matching]
 
     def models(self) -> list[ModelInfo]:

@@ -150,7 +150,7 @@ class StoreMaintenance(PublicCalls):
         if is_same:
             raise UsageError("a push copies to another store: source and target are the same")
         runs = [StoredRun.find(source, name) for name in as_names(run)]
-        runs = runs or [StoredRun(source, s.run) for s in source.summaries()]
+        runs = runs or [StoredRun(source, record) for record in source.runs()]
         if not runs:
             raise UsageError(f"there are no runs in {url}")
         with (

@@ -177,8 +177,7 @@ def settle_form(
 
     if not isinstance(completer, ServerModel):
         return None
-    for summary in () if store is None else store.summaries():
-        run = summary.run
+    for run in () if store is None else store.runs():
         if (run.kind, run.model, run.settings) == (kind, completer.info, completer.settings):
             stored_form: str = run.config["form"]
             return _SERVER_FORMS.get(stored_form, "completion")

@@ -325,8 +325,8 @@ def seconds_per_stored_probe(store: Store | None, model: str) -> float | None:
         return None
     model_name = loadable_spec(model)
     durations = []
-    for summary in store.summaries():
-        for belief_run in store.find_all(summary.run.id, BeliefRun):
+    for run in store.runs():
+        for belief_run in store.find_all(run.id, BeliefRun):
             seconds = belief_run.record.get("took", {}).get("seconds")
             if belief_run.model.name == model_name and seconds:
                 durations.append(seconds)

@@ -179,6 +179,7 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
             assert left[name] == rows, name
     store.begin_run(RUN)  # numbers go on after the last
     assert [s.run.name for s in store.summaries()] == ["later", "other", "middle"]
+    assert store.runs() == [s.run for s in store.summaries()]
 
 
 def test_nothing_is_left_of_the_only_run(store: Store) -> None:

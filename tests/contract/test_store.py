@@ -193,6 +193,7 @@ def test_summaries_count(store: Store) -> None:
     store.begin_run(other)
     summary, empty = store.summaries()
     assert [store.summary(RUN.id), store.summary(other.id)] == [summary, empty]
+    assert store.runs() == [summary.run, empty.run]
     assert (empty.triples, empty.statements, empty.generations) == (0, 0, 0)
     assert (summary.triples, summary.statements, summary.generations) == (3, 4, 10)
     assert (summary.refused, summary.invalid, summary.echoes, summary.failed) == (1, 2, 1, 1)

@@ -50,6 +50,12 @@ def test_neighbours_are_those_found_one_by_one() -> None:
         assert [other for other, _ in found[n]] == [other for other, _ in alone]
 
 
+def test_ids_are_computed_once() -> None:
+    """A report looks one up for each row: computed anew, they would take a square of time."""
+    said = StatementVectors([("love", "tea"), ("are", "kind")], ROWS[:2])
+    assert said.ids is said.ids and len(set(said.ids)) == 2
+
+
 def test_vectors_are_kept_in_half_precision() -> None:
     rows = np.array([[1 / 3, -0.5], [0, 1]], dtype=np.float32)
     kept = pack_vectors(rows)

@@ -100,3 +100,30 @@ def test_counts_of_a_run_are_of_one_moment(tmp_path: Path, monkeypatch: pytest.M
     (after,) = store.summaries()
     store.close()
     assert after.prompt_tokens > before.prompt_tokens
+
+
+def test_counts_of_a_large_file_are_kept_until_it_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("kgbias.graph.sqlite.crawls._MIN_KEPT_FILE_BYTES", 0)
+    path = tmp_path / "k.db"
+    with kgbias.open(path, progress=False) as study:
+        study.crawl(ScriptedModel(lambda _: "love tea"), category="gender", samples=1, iterations=0)
+    times_counted = []
+    count_triples = SQLiteStore._count_triples
+
+    def note(store: SQLiteStore, run_id: str) -> int:
+        times_counted.append(run_id)
+        return count_triples(store, run_id)
+
+    monkeypatch.setattr(SQLiteStore, "_count_triples", note)
+    with closing(SQLiteStore(str(path))) as store:
+        first = store.summaries()
+        assert store.summaries() == first and len(times_counted) == 1
+    with closing(SQLiteStore(str(path))) as another:
+        assert another.summaries() == first and len(times_counted) == 1
+        with closing(sqlite3.connect(path)) as other_program, other_program:
+            other_program.execute("UPDATE answer SET prompt_tokens = prompt_tokens + 1")
+        (counted_again,) = another.summaries()
+    assert counted_again.prompt_tokens > first[0].prompt_tokens

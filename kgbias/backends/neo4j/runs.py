@@ -238,7 +238,14 @@ class Neo4jRuns(Neo4jSession):
                 raise RunNotFound(f"{self.url} has no run of {kind}: {what_makes(kind)}")
         ranked = sorted(run_rows, key=lambda row: (row["said"], row["answered"]))  # stable: by age
         newest = [row["name"] for row in ranked]
-        (row,) = self.read(_RUN, name=newest[-1] if name is None else name)
+        return self._read_run(newest[-1] if name is None else name)
+
+    def runs(self) -> list[Run]:
+        rows = self.read("MATCH (r:Run) RETURN r.name AS name ORDER BY r.seq")
+        return [self._read_run(row["name"]) for row in rows]
+
+    def _read_run(self, name: str) -> Run:
+        (row,) = self.read(_RUN, name=name)
         groups = tuple(
             Group.from_node(g["name"], g["category"], g["variants"] or (), g["names"] or ())
             for g in row["groups"]

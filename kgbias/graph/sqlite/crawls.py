@@ -5,9 +5,11 @@ providers.
 Streams hold one narrow row in memory, however many there are.
 """
 
+import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import fields
 from datetime import UTC, datetime
 from itertools import count as numbers
 from itertools import groupby, islice
@@ -15,6 +17,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from kgbias.errors import RunNotFound, no_such
+from kgbias.graph.cache import CacheEntry
 from kgbias.graph.decisions import Decision, apply_decisions, latest_decisions, read_decision
 from kgbias.graph.integrity import Corpus, Passage, Relation, check_run_unique, passage_uid
 from kgbias.graph.profiles import READING_STRATEGY, Profile, ProfilePart
@@ -65,6 +68,9 @@ _STAGED_KEYS = {  # tables with their keys, each after those that it refers to
 }
 
 
+_MIN_KEPT_FILE_BYTES = 32 << 20  # bytes of a file whose counts are kept: they take long
+_MAX_KEPT_BYTES = 1 << 20  # bytes of the counts of all stores
+_COUNT_NAMES = [field.name for field in fields(RunSummary) if field.name != "run"]
 _SCORE_BATCH = 5_000  # triples whose scores are read together
 
 # A group named twice among the seeds has its last place, as in `triples`.
@@ -174,10 +180,6 @@ class SQLiteCrawls(Database):
         return next((seconds for (seconds,) in rows), None)
 
     def find_run(self, name: str | None = None, kind: str | None = None) -> Run:
-        query = (
-            "SELECT run.*, model.name AS spec, revision, display_name "
-            "FROM run JOIN model ON model.id = model_id "
-        )
         if name is None:
             # EXISTS stops at the first row, where a count would read all.
             has_generations = "EXISTS (SELECT 1 FROM generation WHERE run_id = run.id{})"
@@ -186,28 +188,41 @@ class SQLiteCrawls(Database):
                 f"{has_generations.format('')}"
             )
             of_kind = "WHERE run.kind = ? " if kind else ""
-            rows = self._rows(
-                f"{query}{of_kind}ORDER BY {order} DESC, seq DESC LIMIT 1", (kind,) if kind else ()
+            found = self._read_runs(
+                f"{of_kind}ORDER BY {order} DESC, seq DESC LIMIT 1", *((kind,) if kind else ())
             )
         else:
-            rows = self._rows(query + "WHERE run.name = ?", (name,))
-        row = next(rows, None)
-        if row is None:
+            found = self._read_runs("WHERE run.name = ?", name)
+        if not found:
             names = [n for (n,) in self._db.execute("SELECT name FROM run ORDER BY seq")]
             if not names:
                 raise RunNotFound(f"{self.url} has no runs: crawl or import one first")
             if name is None:
                 raise RunNotFound(f"{self.url} has no run of {kind}: {what_makes(str(kind))}")
             raise RunNotFound(no_such("run", name, names, f" in {self.url}"))
-        return self._record(
-            Run,
-            row
-            | {
-                "model": ModelInfo(row["spec"], row["revision"], row["display_name"]),
-                "groups": self._groups(row["id"]),
-                "categories": self._categories(row["id"]),
-            },
+        return found[0]
+
+    def runs(self) -> list[Run]:
+        return self._read_runs("ORDER BY seq")
+
+    def _read_runs(self, which: str, *parameters: str) -> list[Run]:
+        rows = self._rows(
+            "SELECT run.*, model.name AS spec, revision, display_name "
+            f"FROM run JOIN model ON model.id = model_id {which}",
+            parameters,
         )
+        return [
+            self._record(
+                Run,
+                row
+                | {
+                    "model": ModelInfo(row["spec"], row["revision"], row["display_name"]),
+                    "groups": self._groups(row["id"]),
+                    "categories": self._categories(row["id"]),
+                },
+            )
+            for row in rows
+        ]
 
     def _groups(self, run_id: str) -> tuple[Group, ...]:
         rows = self._db.execute(
@@ -237,6 +252,22 @@ class SQLiteCrawls(Database):
         return tuple(self._records(Category, query, (run_id,)))
 
     def summaries(self) -> list[RunSummary]:
+        path = os.path.realpath(self.url)
+        if Path(path).stat().st_size < _MIN_KEPT_FILE_BYTES:
+            return self._read_summaries()
+        version = self.content_version()
+        kept = CacheEntry(("counts", "json"), path, version, f"{__version__} {_COUNT_NAMES}")
+        if (body := kept.read()) is not None:
+            counts = json.loads(body)  # whole: `read` checks its digest
+            return [RunSummary(run, *counts[run.id]) for run in self.runs()]
+        summaries = self._read_summaries()
+        counts = {s.run.id: [getattr(s, name) for name in _COUNT_NAMES] for s in summaries}
+        kept.write(
+            json.dumps(counts).encode(), lambda: self.content_version() == version, _MAX_KEPT_BYTES
+        )
+        return summaries
+
+    def _read_summaries(self) -> list[RunSummary]:
         with self.read_snapshot():
             return self._summaries("")
 

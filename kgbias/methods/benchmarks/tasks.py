@@ -118,8 +118,7 @@ def read_crawls(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, 
         return []
     names = [_stored_name(spec) for spec in specs]
     records: dict[str, Record] = {}
-    for summary in context.existing_store.summaries():
-        run = summary.run
+    for run in context.existing_store.runs():
         is_complete = run.kind == "crawl" and run.status == "complete"
         model_name = next((n for n in (run.model.name, run.model.public_name) if n in names), None)
         if is_complete and model_name and context.existing_store.metrics(run.id):
