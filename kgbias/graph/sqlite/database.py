@@ -4,6 +4,7 @@ A store that is removed while it is written to is missed at the next write
 (tests/unit/test_damaged_store.py).
 """
 
+import json
 import os
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -15,7 +16,13 @@ from typing import Any, NamedTuple, Self
 
 from kgbias.errors import StoreError
 from kgbias.graph.integrity import check_name_unique
-from kgbias.graph.record import Record, build_record, canonical_json, property_getters
+from kgbias.graph.record import (
+    PropertyType,
+    Record,
+    build_record,
+    canonical_json,
+    property_getters,
+)
 from kgbias.graph.sqlite.connection import (
     MAX_BUSY_SECONDS,
     Connection,
@@ -82,6 +89,25 @@ def _end_log(db: Connection) -> None:
     db.execute("SELECT count(*) FROM sqlite_master").fetchall()  # lets go of the lock
 
 
+def _look_for_ctrl_c(db: Connection) -> None:
+    """Be back in Python now and then, which looks for Ctrl-C."""
+    db.set_progress_handler(lambda: None, _STEPS_PER_CHECK)
+
+
+def _json_array(name: str, kind: PropertyType) -> str:
+    """A column of the table `t` as a JSON array, without loss."""
+    column = f't."{name}"'
+    if kind in ("texts", "numbers"):  # JSON, which would become a part of the array
+        column += " || ''"
+    if kind != "number":
+        return f"json_group_array({column})"
+    # There, numbers would get 15 digits. Those of 17 by SQLite are exact for numbers of this size.
+    digits = f"""CASE WHEN typeof({column}) <> 'real' THEN coalesce({column}, 'null')
+        WHEN {column} = 0 OR abs({column}) BETWEEN 1e-10 AND 1e10 THEN printf('%!.17g', {column})
+        ELSE json_number({column}) END"""
+    return f"'[' || coalesce(group_concat({digits}), '') || ']'"  # NULL without rows
+
+
 def _column_getter(
     name: str, getters_by_name: Mapping[str, Callable[[Any], Any]], given_values: Mapping[str, Any]
 ) -> Callable[[Any], Any]:
@@ -110,13 +136,6 @@ class _OpenedFile(NamedTuple):
 
     connection: Connection
     version: int
-
-
-class SelectedRows(NamedTuple):
-    """The columns of a query, and its rows."""
-
-    columns: list[str]
-    rows: list[Row]
 
 
 class Database:
@@ -211,12 +230,12 @@ class Database:
             db.path, db.patience, db.notify = self.url, patience, self._notify
             if lacking:
                 _end_log(db)
-            # Back in Python now and then, which looks for Ctrl-C.
-            db.set_progress_handler(lambda: None, _STEPS_PER_CHECK)
+            _look_for_ctrl_c(db)
             db.execute("PRAGMA cache_size = -262144")  # 256 MB: random keys in bulk
             db.execute("PRAGMA temp_store = MEMORY")
             db.create_function("topic_model_id", 2, topic_model_id, deterministic=True)
             db.create_function("model_title", 3, _model_title, deterministic=True)
+            db.create_function("json_number", 1, json.dumps, deterministic=True)
             # A stranger's file must not call functions from its schema.
             db.execute("PRAGMA trusted_schema = OFF")
             check_only_tables(db, self.url)
@@ -417,10 +436,25 @@ class Database:
         where = " AND ".join(conditions) or "TRUE"
         return list(self._rows(f"SELECT * FROM ({select}) WHERE {where}", values))
 
-    def select(self, query: str) -> SelectedRows:
-        """The column names of a query, and its rows."""
-        cursor = self._db.execute(query)
-        return SelectedRows([column[0] for column in cursor.description], cursor.fetchall())
+    def select_columns(self, query: str, types: Mapping[str, PropertyType]) -> dict[str, str]:
+        """The columns of a query that `types` names, each as a JSON array. SQLite makes these while
+        other threads of Python run; for rows, it would wait for the others at each."""
+        arrays = ", ".join(_json_array(*column) for column in types.items())
+        self._db.set_progress_handler(None, 0)  # it would wait for them there, too
+        try:
+            (texts,) = self._db.execute(f"SELECT {arrays} FROM ({query}) AS t")
+            return dict(zip(types, texts, strict=True))
+        except StoreError as error:
+            if sqlite_error_name(error) != "SQLITE_TOOBIG":  # a gigabyte
+                raise
+        finally:
+            _look_for_ctrl_c(self._db)
+        columns = ", ".join(f't."{name}"' for name in types)
+        rows = self._db.execute(f"SELECT {columns} FROM ({query}) AS t").fetchall()
+        return {
+            name: json.dumps(values, ensure_ascii=False)
+            for name, values in zip(types, zip(*rows, strict=True), strict=True)
+        }
 
     def _select_sorted(self, query: str, values: Row | Mapping[str, Any]) -> Cursor:
         """The rows of a query that sorts a whole run: what does not fit in 256 MB (the cache) is

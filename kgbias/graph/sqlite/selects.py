@@ -53,12 +53,14 @@ def _record_select(edge: EdgeRecord) -> str:
     columns = _property_columns(edge.type, "run", asking.property, "model", table=edge.table)
     group = 'JOIN "group" ON "group".id = group_id' if end == "group_id" else ""
     return f"""
-        SELECT {start} AS a, {end} AS b, run.name AS run, {asking.column} AS {asking.property},
-            {_TITLE_SQL} AS model, {columns}
-        FROM {edge.table} JOIN run ON run.id = {edge.table}.run_id
-        JOIN {asking.table} ON {asking.table}.run_id = {edge.table}.run_id
-            AND {asking.table}.id = {asking.column}
-        JOIN model ON model.id = {asking.table}.model_id {group}"""
+        WITH asked AS MATERIALIZED (
+            SELECT run.id AS run_id, run.name AS run, {asking.table}.id, {_TITLE_SQL} AS model
+            FROM {asking.table} JOIN run ON run.id = run_id
+            JOIN model ON model.id = {asking.table}.model_id)
+        SELECT {start} AS a, {end} AS b, run, {asking.column} AS {asking.property},
+            asked.model AS model, {columns}
+        FROM {edge.table} CROSS JOIN asked ON asked.run_id = {edge.table}.run_id
+            AND asked.id = {asking.column} {group}"""
 
 
 _NEWEST_PLACE = f"""
@@ -147,6 +149,11 @@ _TRIPLE_END = "JOIN triple ON triple.id = triple_id"
 _EDGE_OF_TEST = """
     SELECT test_id AS a, node_id AS b, side FROM association_edge
     JOIN {table} ON {table}.id = node_id WHERE side IN {sides} AND kind = '{kind}'"""
+# The ids of topic models, once for each: Python makes them.
+_FITTED = """
+    WITH fitted AS MATERIALIZED (
+        SELECT run_id, category, topic_model_id(run_id, category) AS model, run.name AS run
+        FROM topic_model JOIN run ON run.id = run_id)"""
 _NEAR = f"""
     SELECT statement_id AS a, head_id AS b, run.name AS run,
            {_property_columns("NEAR", "run", table="near_duplicate")}
@@ -246,13 +253,13 @@ EDGE_SELECTS = {
         SELECT topic_model_id(run_id, category) AS a, topic_id AS b, {_property_columns("FOUND")}
         FROM run_topic""",
     ("ABOUT", "Triple", "Topic"): f"""
-        SELECT triple_id AS a, topic_id AS b, run.name AS run,
-               topic_model_id(run_id, category) AS model,
-                   {_property_columns("OUTLIER", table="about")}
-        FROM about JOIN run ON run.id = run_id {_TRIPLE_END} WHERE topic_id IS NOT NULL""",
+        {_FITTED} SELECT triple_id AS a, topic_id AS b, run, model, {_property_columns("OUTLIER")}
+        FROM about NOT INDEXED CROSS JOIN fitted USING (run_id, category) {_TRIPLE_END}
+        WHERE topic_id IS NOT NULL""",
     ("OUTLIER", "Triple", "TopicModel"): f"""
-        SELECT triple_id AS a, topic_model_id(run_id, category) AS b, {_property_columns("OUTLIER")}
-        FROM about {_TRIPLE_END} WHERE topic_id IS NULL""",
+        {_FITTED} SELECT triple_id AS a, model AS b, {_property_columns("OUTLIER")}
+        FROM about NOT INDEXED CROSS JOIN fitted USING (run_id, category) {_TRIPLE_END}
+        WHERE topic_id IS NULL""",
     ("ATTRIBUTED", "Triple", "Metric"): f"""
         SELECT triple_id AS a, metric_id AS b, {_property_columns("ATTRIBUTED")}
         FROM attribution {_TRIPLE_END}""",

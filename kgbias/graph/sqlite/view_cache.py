@@ -11,16 +11,18 @@ its log, which reveal writes by other programs. Large views are saved in the cac
 import json
 import os
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import kglite
 
 from kgbias.graph import shape
 from kgbias.graph.cache import CacheEntry
 from kgbias.graph.cypher import Value
-from kgbias.graph.record import Property, PropertyType
+from kgbias.graph.record import PropertyType
 from kgbias.graph.sqlite import selects
 from kgbias.graph.sqlite.database import Database, file_stamp
 
@@ -74,50 +76,88 @@ class ViewCache:
 
 
 def _build_view(database: Database, key: _ViewKey) -> Any:
+    """A table is read while the one before it is added: this takes two cores, and the memory of two
+    tables."""
     graph = kglite.KnowledgeGraph()
     size = 0
-    for node in shape.NODES:
-        if node.label in key[2]:
-            frame = _read_frame(database, selects.NODE_SELECTS[node.label], node.properties)
-            size += len(frame)
-            if len(frame):
-                graph.add_nodes(frame, node.label, node.key, node.title)
-    for edge in shape.EDGES:
-        if edge.type not in key[2]:
-            continue
-        for start, end in edge.ends:
-            frame = _read_frame(
-                database, selects.EDGE_SELECTS[edge.type, start, end], edge.properties
-            )
-            size += len(frame)
-            if len(frame):
-                # All edges between two labels at once: a second load merges parallel ones.
-                graph.add_relationships(frame, edge.type, start, "a", end, "b")
+    with ThreadPoolExecutor(1) as adding_thread:
+        previous: Future[int] | None = None
+        for table in _list_tables(key[2]):
+            columns = database.select_columns(table.query, table.types)
+            if previous is not None:
+                size += previous.result()
+            previous = adding_thread.submit(_add_table, graph, table, columns)
+        if previous is not None:
+            size += previous.result()
     if size >= _MIN_SAVED_SIZE:
         _save_view(graph, key)
     graph.read_only(True)
     return graph
 
 
-def _read_frame(database: Database, query: str, properties: Sequence[Property]) -> Any:
-    """A query's rows as a table with the types of the shape."""
+class _Table(NamedTuple):
+    """What makes the nodes of a label, or the edges of a type between two labels: the query for
+    them, the types of its columns, and how they are added to a graph, as a frame."""
+
+    query: str
+    types: dict[str, PropertyType]
+    add: Callable[..., object]
+
+
+def _list_tables(element_names: Collection[str]) -> Iterator[_Table]:
+    for node in shape.NODES:
+        if node.label in element_names:
+            yield _Table(
+                selects.NODE_SELECTS[node.label],
+                {p.name: p.type for p in node.properties},
+                partial(
+                    kglite.KnowledgeGraph.add_nodes,
+                    node_type=node.label,
+                    unique_id_field=node.key,
+                    node_title_field=node.title,
+                ),
+            )
+    for edge in shape.EDGES:
+        for start, end in edge.ends if edge.type in element_names else ():
+            yield _Table(
+                selects.EDGE_SELECTS[edge.type, start, end],
+                {"a": "text", "b": "text", **{p.name: p.type for p in edge.properties}},
+                # All edges between two labels at once: a second load merges parallel ones.
+                partial(
+                    kglite.KnowledgeGraph.add_relationships,
+                    connection_type=edge.type,
+                    source_type=start,
+                    source_id_field="a",
+                    target_type=end,
+                    target_id_field="b",
+                ),
+            )
+
+
+def _add_table(graph: Any, table: _Table, columns: Mapping[str, str]) -> int:
+    """Add rows to a graph, from columns as JSON; returns their number."""
     import pandas
 
-    column_names, result_rows = database.select(query)
-    frame = pandas.DataFrame(result_rows, columns=column_names)
-    for p in properties:
-        if p.type in ("texts", "numbers"):
-            frame[p.name] = pandas.Series(
-                [_parse_list(v, p.type) for v in frame[p.name]], dtype=object
-            )
-        elif p.type == "boolean":
-            frame[p.name] = frame[p.name].astype("boolean")
-        elif p.type == "integer":
+    # Columns that are alike, such as empty ones, are read once.
+    arrays = {text: json.loads(text) for text in set(columns.values())}
+    frame = pandas.DataFrame(
+        {name: pandas.Series(arrays[text], dtype=object) for name, text in columns.items()}
+    )
+    for name, kind in table.types.items():
+        if kind in ("texts", "numbers"):
+            frame[name] = pandas.Series([_parse_list(v, kind) for v in frame[name]], dtype=object)
+        elif kind == "boolean":
+            frame[name] = frame[name].astype("boolean")
+        elif kind == "integer":
             # With a capital: pandas' integers that may be missing.
-            frame[p.name] = frame[p.name].astype("Int64")
-        elif p.type == "number":
-            frame[p.name] = frame[p.name].astype("float64")
-    return frame
+            frame[name] = frame[name].astype("Int64")
+        elif kind == "number":
+            frame[name] = frame[name].astype("float64")
+    if len(frame):
+        # Or kglite would look at each text, for what else it may be.
+        texts = {name: "string" for name, kind in table.types.items() if kind == "text"}
+        table.add(graph, frame, column_types=texts)
+    return len(frame)
 
 
 def _parse_list(text: object, kind: PropertyType) -> Value:
