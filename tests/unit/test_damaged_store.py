@@ -474,7 +474,7 @@ def test_ctrl_c_ends_a_query_that_does_not_end(file: Path) -> None:
         pytest.raises(KeyboardInterrupt),
     ):
         threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
-        store.select(ENDLESS.replace("SELECT x FROM n", "SELECT max(x) FROM n"))
+        store._db.execute(ENDLESS.replace("SELECT x FROM n", "SELECT max(x) FROM n"))
 
 
 def test_a_traceback_that_a_value_led_to_names_it(file: Path, texts: Texts) -> None:

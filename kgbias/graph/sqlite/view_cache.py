@@ -10,7 +10,7 @@ its log, which reveal writes by other programs. Large views are saved in the cac
 
 import json
 import os
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
@@ -29,6 +29,7 @@ from kgbias.graph.sqlite.database import Database, file_stamp
 _MAX_VIEWS = 2  # views that a process keeps
 _MAX_CACHE_BYTES = 4 << 30  # bytes of all saved views
 _MIN_SAVED_SIZE = 20_000  # nodes and edges; a smaller view is made as fast as it is read
+_MAX_TABLES_AHEAD = 3  # tables that are read before they are added
 _NOTED_FILE_BYTES = 32 << 20  # bytes of a file whose view takes seconds to make
 _ALL_NAMES = frozenset({n.label for n in shape.NODES} | {e.type for e in shape.EDGES})
 _ViewKey = tuple[str, str, frozenset[str]]
@@ -76,19 +77,18 @@ class ViewCache:
 
 
 def _build_view(database: Database, key: _ViewKey) -> Any:
-    """A table is read while the one before it is added: this takes two cores, and the memory of two
-    tables."""
+    """Tables are read while those before them are added, on two cores. kglite lets other threads of
+    Python run for a part of the time alone, which is why a few are read ahead."""
     graph = kglite.KnowledgeGraph()
     size = 0
+    added: deque[Future[int]] = deque()
     with ThreadPoolExecutor(1) as adding_thread:
-        previous: Future[int] | None = None
         for table in _list_tables(key[2]):
             columns = database.select_columns(table.query, table.types)
-            if previous is not None:
-                size += previous.result()
-            previous = adding_thread.submit(_add_table, graph, table, columns)
-        if previous is not None:
-            size += previous.result()
+            added.append(adding_thread.submit(_add_table, graph, table, columns))
+            if len(added) > _MAX_TABLES_AHEAD:
+                size += added.popleft().result()
+        size += sum(future.result() for future in added)
     if size >= _MIN_SAVED_SIZE:
         _save_view(graph, key)
     graph.read_only(True)
