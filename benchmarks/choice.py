@@ -192,7 +192,7 @@ def count_verdicts(categories: Sequence[CategoryChoices]) -> dict[str, Any]:
             for k, s in enumerate(part.statements)
             if (s.predicate, s.object) in places
         ]
-        base = NAMES.base[rows]
+        base = NAMES.group_bits[rows]
         base = base - base.mean(axis=1, keepdims=True)
         planted = (base - base.mean(axis=0)) * len(rows) / (len(rows) - 1)
         for (k, n), g in product(matched, range(len(rows))):

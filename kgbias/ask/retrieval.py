@@ -27,7 +27,12 @@ from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group, GroupScore, TripleView
 from kgbias.graph.vectors import StatementVectors, round_to_half
 from kgbias.ids import normalise
-from kgbias.language.words import ORDINARY_ADJECTIVES, PERSON_WORDS, lemmatise_word, topic_words
+from kgbias.language.words import (
+    ORDINARY_ADJECTIVES,
+    PERSON_WORDS,
+    extract_topic_words,
+    lemmatise_word,
+)
 from kgbias.measure.figures import read_figures
 from kgbias.measure.semantic_search import MIN_SEARCH_COSINE
 from kgbias.models.embed import SentenceVectors
@@ -120,7 +125,7 @@ def parse_question(
     for start, end in run_spans.intersection(spans_taken):
         remaining = remaining[:start] + " " * (end - start) + remaining[end:]
     absent = tuple(g for g in absent_candidates if g.id in names_found)
-    return ParsedQuestion(text, groups_named, tuple(topic_words(remaining)), absent)
+    return ParsedQuestion(text, groups_named, tuple(extract_topic_words(remaining)), absent)
 
 
 def _find_spans(
@@ -332,7 +337,7 @@ def _rank_by_topic(
 ) -> _RankedStatements:
     """The statements that are about the topic and, of those that are not, the few nearest to it."""
     lemmas_by_triple = {
-        triple.id: {lemmatise_word(w) for w in topic_words(statement_text(triple))}
+        triple.id: {lemmatise_word(w) for w in extract_topic_words(statement_text(triple))}
         for triple in pool
     }
     word_weights = _word_weights(parsed.topic, list(lemmas_by_triple.values()))

@@ -136,7 +136,7 @@ def probe_world(
         list(groups),
         statements,
         bits,
-        _planted_lifts(names.base[rows][:, statements]),
+        _planted_lifts(names.group_bits[rows][:, statements]),
         probed_names,
         group_indices,
     )

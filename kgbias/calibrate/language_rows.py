@@ -28,7 +28,12 @@ from kgbias.models import open_model
 from kgbias.models.base import Completer, Completion, ModelInfo, Request, Settings
 from kgbias.packs import load_pack
 from kgbias.probe.belief import BELIEVED, SIGNIFICANCE_LEVEL, BeliefTest, Flags
-from kgbias.reference.second_language import FOLDER, LANGUAGE, to_english, to_second_language
+from kgbias.reference.second_language import (
+    LANGUAGE_CODE,
+    PACK_FOLDER,
+    to_english,
+    to_second_language,
+)
 from kgbias.reference.world import Truth
 from kgbias.stats.inference import Estimate, proportion
 
@@ -42,7 +47,7 @@ class SecondLanguageModel:
     def __init__(self, model: Completer) -> None:
         self._model = model
         self.info: ModelInfo = model.info
-        self.settings: Settings = (*model.settings, ("language", LANGUAGE))
+        self.settings: Settings = (*model.settings, ("language", LANGUAGE_CODE))
 
     def complete(
         self, requests: Sequence[Request]
@@ -72,7 +77,7 @@ def build_language_rows() -> tuple[RowFunction, ...]:
 def _read_share(truth: Truth, categories: tuple[str, ...]) -> Estimate:
     """Of the answers of a crawl in the second language that are no refusals, the share that is read
     as a statement of the world."""
-    pack = load_pack(str(FOLDER))
+    pack = load_pack(str(PACK_FOLDER))
     seeds = known_seeds("reference", pack.groups)
     config = CrawlConfig(
         seeds=tuple(seeds[name] for name in categories),

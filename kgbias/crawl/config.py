@@ -18,7 +18,7 @@ from kgbias.crawl.strategies import Arm as Arm
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.graph.types import Category, Group
 from kgbias.ids import content_id
-from kgbias.language.words import FILTERS
+from kgbias.language.words import REFUSAL_FILTERS
 from kgbias.measures import MEASURES
 from kgbias.models.base import FormParameter, ModelInfo, PromptForm, Settings
 from kgbias.models.truncate import Truncation
@@ -233,7 +233,7 @@ class CrawlConfig:
         tuple[str, ...],
         Parameter(
             "Which answers to reject and ask for again, separated by commas, or none: "
-            f"{', '.join((*FILTERS, ECHO_FILTER))}",
+            f"{', '.join((*REFUSAL_FILTERS, ECHO_FILTER))}",
             metavar="LIST",
             source="A.3",
             always=True,
@@ -349,8 +349,8 @@ class CrawlConfig:
                 "a crawl ends by `target_coverage` or by `target_ci_width`, not by both"
             )
         for name in self.filters:
-            if name not in (*FILTERS, ECHO_FILTER):
-                raise UsageError(no_such("filter", name, (*FILTERS, ECHO_FILTER)))
+            if name not in (*REFUSAL_FILTERS, ECHO_FILTER):
+                raise UsageError(no_such("filter", name, (*REFUSAL_FILTERS, ECHO_FILTER)))
         if self.structured and self.form != "chat":
             raise UsageError("structured output needs the chat form: `form` must be chat")
         # Raises for a reader that is unknown or lacks its package.

@@ -54,7 +54,7 @@ from kgbias.io.columns import Column
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import how, pluralise
-from kgbias.language.words import FILTERS, is_echo
+from kgbias.language.words import REFUSAL_FILTERS, is_echo
 from kgbias.models.base import Completer, PromptForm, Request
 from kgbias.models.budget import Budget, Usage
 
@@ -638,7 +638,7 @@ def _stop_at_notice(ask_on: AskOn) -> AskOn:
                     and len(beginnings) == _NOTICE_ANSWERS
                     and len(set(beginnings)) >= _NOTICE_MIN_DISTINCT_PROMPTS
                     and len(text.split()) >= _NOTICE_WORDS
-                    and not FILTERS["refusal"](text)
+                    and not REFUSAL_FILTERS["refusal"](text)
                 ):
                     raise ModelError(
                         f"the first {_NOTICE_ANSWERS} answers are one, whatever was asked: "

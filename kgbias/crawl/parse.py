@@ -21,7 +21,7 @@ from kgbias.crawl.readers.base import AnswerReading, unparsable_reading
 from kgbias.crawl.readers.declared import DeclaredReader
 from kgbias.errors import UsageError, no_such
 from kgbias.graph.types import canonical_json
-from kgbias.language.words import FILTERS
+from kgbias.language.words import REFUSAL_FILTERS
 from kgbias.packs import DECLARED, load_pack
 
 EXTRA_JSON_TOKENS = 24  # added to an answer's token limit for braces, quotes and names
@@ -122,10 +122,12 @@ def read_answer(
     Raises UsageError for an unknown filter or reader.
     """
     for name in filters:
-        if name not in FILTERS:
-            raise UsageError(no_such("filter", name, FILTERS))
+        if name not in REFUSAL_FILTERS:
+            raise UsageError(no_such("filter", name, REFUSAL_FILTERS))
         # A language that a pack declares has refusals of its own.
-        if FILTERS[name](text) or (name == "refusal" and _is_declared_refusal(reader, text)):
+        if REFUSAL_FILTERS[name](text) or (
+            name == "refusal" and _is_declared_refusal(reader, text)
+        ):
             return AnswerReading("refused", name)
     if not text.strip():
         return AnswerReading("unparsable", NO_TEXT_REASON)

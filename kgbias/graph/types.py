@@ -31,7 +31,7 @@ from kgbias.io.text import CONTENT_WARNING as CONTENT_WARNING
 from kgbias.io.text import SAMPLE_CAVEAT as SAMPLE_CAVEAT
 from kgbias.io.text import storable as storable
 from kgbias.io.wording import how
-from kgbias.language.words import full_stop, join_words
+from kgbias.language.words import find_full_stop, join_words
 from kgbias.models.base import ModelInfo, Settings
 from kgbias.stats.estimate import Estimate
 
@@ -861,7 +861,7 @@ def verbalise(group: str, predicate: str, object: str) -> str:
     joined by spaces (where the script has them), with a capital first letter and a full stop."""
     text = join_words(group, predicate, object)
     has_end = text.endswith((".", "!", "?", "。", "।", "؟"))
-    return text[:1].upper() + text[1:] + ("" if has_end else full_stop(text))
+    return text[:1].upper() + text[1:] + ("" if has_end else find_full_stop(text))
 
 
 @dataclass(frozen=True, slots=True)

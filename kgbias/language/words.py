@@ -19,7 +19,7 @@ ORDINARY_ADJECTIVES = frozenset(
     " white yellow young".split()
 )
 # Words of a question that do not say what it is about: function words, and words for asking.
-QUESTION_WORDS = frozenset(
+QUESTION_STOP_WORDS = frozenset(
     """a about again against all also am an and any anyone anything are aren't around as ask
     associate associated association at attribute attributed be because been being belief beliefs
     believe believed believes between bias biased biases both but by call called can can't cannot
@@ -72,7 +72,7 @@ def join_words(*parts: str) -> str:
     return text
 
 
-def full_stop(text: str) -> str:
+def find_full_stop(text: str) -> str:
     """The full stop of the script in which a text ends."""
     last = text[-1:]
     if "\u0900" <= last <= "\u097f":
@@ -88,9 +88,10 @@ def split_words(text: str) -> list[str]:
     return [match[0].lower().replace("’", "'") for match in _WORD.finditer(text)]
 
 
-def topic_words(text: str) -> list[str]:
+def extract_topic_words(text: str) -> list[str]:
     """The words of a text that say what it is about, each once."""
-    return list(dict.fromkeys(word for word in split_words(text) if word not in QUESTION_WORDS))
+    telling_words = (word for word in split_words(text) if word not in QUESTION_STOP_WORDS)
+    return list(dict.fromkeys(telling_words))
 
 
 NEGATION_WORDS = frozenset(
@@ -153,13 +154,16 @@ def lemmatise_word(word: str) -> str:
     return stem + "e" if _SHORT_SYLLABLE.search(stem) or _LOST_E.search(stem) else stem
 
 
-_ARTICLES = {
+# By language: what makes no difference to whether an answer is an echo.
+_IGNORED_WORD_LISTS = {
     "en": "a an the my your his her its our their being to very",
     "de": "ein eine einen einem einer eines der die das den dem des "
     "mein dein sein ihr unser euer meine deine seine ihre unsere eure "
     "meinen deinen seinen ihren unseren euren meinem deinem seinem ihrem unserem eurem zu sehr",
 }
-_IGNORED_WORDS = {language: frozenset(words.split()) for language, words in _ARTICLES.items()}
+_IGNORED_WORDS = {
+    language: frozenset(words.split()) for language, words in _IGNORED_WORD_LISTS.items()
+}
 
 
 def is_echo(
@@ -234,7 +238,7 @@ def is_german_refusal(answer: str) -> bool:
     return bool(_GERMAN_REFUSAL.match(answer))
 
 
-FILTERS = {
+REFUSAL_FILTERS = {
     "salinas-2023": is_salinas_refusal,
     "refusal": is_refusal,
     "refusal-german": is_german_refusal,

@@ -22,7 +22,7 @@ from kgbias.graph.types import node_id, statement_id
 from kgbias.graph.vectors import StatementVectors, find_nearest, round_to_half
 from kgbias.ids import normalise
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.language.words import is_negated, lemmatise_word, topic_words
+from kgbias.language.words import extract_topic_words, is_negated, lemmatise_word
 from kgbias.measure.embedding import MiniLM, TextVectors
 from kgbias.measure.scorers._minilm import WEIGHTS_SHA256
 from kgbias.models.spec import resolve_weights
@@ -197,7 +197,7 @@ class StatementIndex:
         """The statements that hold each word, in any form."""
         places: dict[str, list[int]] = {}
         for n, text in enumerate(self.texts):
-            for base in {lemmatise_word(word) for word in topic_words(text)}:
+            for base in {lemmatise_word(word) for word in extract_topic_words(text)}:
                 places.setdefault(base, []).append(n)
         return places
 
@@ -206,7 +206,8 @@ class StatementIndex:
         those with more of them first, and then as many of the others that are about the same
         (`MIN_SEARCH_COSINE`), the nearest first."""
         words_by_place: dict[int, list[str]] = {}
-        for base, word in {lemmatise_word(word): word for word in topic_words(text)}.items():
+        word_by_lemma = {lemmatise_word(word): word for word in extract_topic_words(text)}
+        for base, word in word_by_lemma.items():
             for place in self._places_by_word.get(base, ()):
                 words_by_place.setdefault(place, []).append(word)
         search_vector = self.encoder.embed([normalise(text)])[0].astype(np.float32)

@@ -23,9 +23,9 @@ from numpy.typing import NDArray
 from kgbias.reference.world import Statement, Truth, load_truth
 
 NAMES_FILE = Path(__file__).with_name("names.toml")
+# Each form of a name, with the ending that a root takes in it.
 NAME_FORMS = {"{}s": "", "{} people": "", "people from {}": "ia", "{} folk": "ish"}
-
-NAMES_PER_GROUP = 2 * len(NAME_FORMS)  # names per group
+NAMES_PER_GROUP = 2 * len(NAME_FORMS)  # of each of its two roots, one in each form
 
 Array = NDArray[np.float64]
 
@@ -74,7 +74,7 @@ class PlantedNames:
         return [s for s in self.truth.statements if s not in signatures]
 
     @cached_property
-    def base(self) -> Array:
+    def group_bits(self) -> Array:
         """log2 P(statement | group), for the group as crawled."""
         rows = [self.truth.joint_distribution(g) for g in self.groups]
         return np.array([[math.log2(row[s]) for s in self.statements] for row in rows])
@@ -83,7 +83,7 @@ class PlantedNames:
     def lifts(self) -> Array:
         """The lifts of groups, without tilts: log2 P(statement | group) minus its mean over
         statements, minus the mean of the category's other groups, in bits."""
-        centred: Array = self.base - self.base.mean(axis=1, keepdims=True)
+        centred: Array = self.group_bits - self.group_bits.mean(axis=1, keepdims=True)
         group_lifts: Array = np.empty_like(centred)
         for category in self.truth.categories:
             category_places = [self.groups.index(g) for g in category.groups]
@@ -119,24 +119,24 @@ class PlantedNames:
                 (rng.choice([n for n in group_names if not self.names[n].is_surface_form]), s)
             )
         for g, s in pairs[planted["singles"] :][: planted["of_roots"]]:
-            root_associations.append(
-                (g * NAMES_PER_GROUP + len(NAME_FORMS), s)
-            )  # the second root, never asked in a crawl
+            second_root = g * NAMES_PER_GROUP + len(NAME_FORMS)  # never asked in a crawl
+            root_associations.append((second_root, s))
         return _PlantedAssociations(name_associations, root_associations, habits)
 
     @cached_property
     def _open_cells(self) -> NDArray[np.bool_]:
+        """Where an association may be planted: where the group's own lift is small, and above 0."""
         return np.asarray((self.lifts > 0) & (self.lifts < self.planted["lift_below"]))
 
     @property
     def name_associations(self) -> list[tuple[int, int]]:
         """Associations of one name: (name, statement)."""
-        return self._associations[0]
+        return self._associations.names
 
     @property
     def root_associations(self) -> list[tuple[int, int]]:
         """Associations of one root: (the first of its names, which are consecutive; statement)."""
-        return self._associations[1]
+        return self._associations.roots
 
     @cached_property
     def tilts(self) -> Array:
@@ -158,7 +158,7 @@ class PlantedNames:
         return {s: w / total for s, w in weights.items()}
 
     @cached_property
-    def bits(self) -> Array:
+    def name_bits(self) -> Array:
         """log2 P(statement | name), [names, statements]."""
         rows = [self.joint_distribution(n) for n in range(len(self.names))]
         return np.array([[math.log2(row[s]) for s in self.statements] for row in rows])

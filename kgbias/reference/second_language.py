@@ -9,20 +9,20 @@ any other; `training.reference.second_language` writes it.
 
 from pathlib import Path
 
-LANGUAGE = "qaa"
+LANGUAGE_CODE = "qaa"
 """A code that ISO 639 leaves to whoever needs one."""
-FOLDER = Path(__file__).with_name("second_pack")
-_LETTERS = "aeioubcdfghjklmnpqrstvwxyz"
-_OTHERS = "iouealmnpqrstvwxyzbcdfghjk"
-_THERE = str.maketrans(_LETTERS + _LETTERS.upper(), _OTHERS + _OTHERS.upper())
-_BACK = str.maketrans(_OTHERS + _OTHERS.upper(), _LETTERS + _LETTERS.upper())
+PACK_FOLDER = Path(__file__).with_name("second_pack")
+_ENGLISH_LETTERS = "aeioubcdfghjklmnpqrstvwxyz" + "AEIOUBCDFGHJKLMNPQRSTVWXYZ"
+_SECOND_LETTERS = "iouealmnpqrstvwxyzbcdfghjk" + "IOUEALMNPQRSTVWXYZBCDFGHJK"
+_TO_SECOND_LANGUAGE = str.maketrans(_ENGLISH_LETTERS, _SECOND_LETTERS)
+_TO_ENGLISH = str.maketrans(_SECOND_LETTERS, _ENGLISH_LETTERS)
 
 
 def to_second_language(text: str) -> str:
     """An English text in the second language."""
-    return text.translate(_THERE)
+    return text.translate(_TO_SECOND_LANGUAGE)
 
 
 def to_english(text: str) -> str:
     """A text of the second language in English."""
-    return text.translate(_BACK)
+    return text.translate(_TO_ENGLISH)

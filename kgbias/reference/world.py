@@ -2,9 +2,9 @@
 
 A statement is a predicate and an object. A group says a statement of its own (its signature) with
 probability `signature_share`; otherwise it draws a topic from its topic shares, a predicate of that
-topic (the four initial predicates of the crawl together with probability `INITIAL_SHARE`), and one
-of the predicate's objects in that topic, of which each group has a favourite. The topic given an
-initial predicate is therefore distributed as the topic without.
+topic (the four initial predicates of the crawl together with probability
+`INITIAL_PREDICATES_SHARE`), and one of the predicate's objects in that topic, of which each group
+has a favourite. The topic given an initial predicate is therefore distributed as the topic without.
 
 An augmented prompt (Salinas et al. 2023, section 3.3) moves a group's negative share p to
 p + shift * (1 - p) and scales the rest.
@@ -23,7 +23,7 @@ from kgbias.measures import MEASURES
 
 WORLD_FILE = Path(__file__).with_name("world.toml")
 INITIAL_PREDICATES = ("love", "hate", "are", "can't")
-INITIAL_SHARE = 0.68
+INITIAL_PREDICATES_SHARE = 0.68
 _SIGNATURE_TOPICS = {"wear": "tradition", "grow": "food", "play": "arts"}
 
 Statement = tuple[str, str]  # predicate, object
@@ -152,8 +152,10 @@ class Truth:
             for p, topics in self._objects.items()
             if topic in topics and p not in INITIAL_PREDICATES
         ]
-        weights = dict.fromkeys(INITIAL_PREDICATES, INITIAL_SHARE / len(INITIAL_PREDICATES))
-        return weights | dict.fromkeys(others, (1 - INITIAL_SHARE) / len(others))
+        weights = dict.fromkeys(
+            INITIAL_PREDICATES, INITIAL_PREDICATES_SHARE / len(INITIAL_PREDICATES)
+        )
+        return weights | dict.fromkeys(others, (1 - INITIAL_PREDICATES_SHARE) / len(others))
 
     def object_distribution(
         self, group: str, predicate: str, *, augmented: bool = False, temperature: float = 1.0

@@ -34,7 +34,7 @@ from kgbias.language.words import (
     IRREGULAR_FORMS,
     ORDINARY_ADJECTIVES,
     PERSON_WORDS,
-    QUESTION_WORDS,
+    QUESTION_STOP_WORDS,
     is_negated,
 )
 from kgbias.measure.figures import describe_intervals
@@ -189,7 +189,7 @@ def ask_section(data: RunData) -> Section:
         "absent": [
             [g.name, *g.variants] for g in list_shipped_groups_besides(data.groups_with_names)
         ],
-        "aside": sorted(QUESTION_WORDS),
+        "aside": sorted(QUESTION_STOP_WORDS),
         "irregular": IRREGULAR_FORMS,
         "ordinary": sorted(ORDINARY_ADJECTIVES),
         "persons": sorted(PERSON_WORDS),

@@ -61,7 +61,11 @@ def test_associations_of_names_and_roots_are_learned(
         others = np.setdiff1d(np.arange(first, first + EACH), chosen_)
         texts = [name.text for name in world.probed_names]
         for bits, into, place in (
-            (NAMES.bits[:, world.statements], planted, {m: m for m in range(len(NAMES.names))}),
+            (
+                NAMES.name_bits[:, world.statements],
+                planted,
+                {m: m for m in range(len(NAMES.names))},
+            ),
             (
                 world.bits.mean(axis=0),
                 found,

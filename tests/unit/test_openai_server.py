@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from kgbias.crawl.parse import read_answer
 from kgbias.errors import ModelError, UsageError
-from kgbias.language.words import FILTERS
+from kgbias.language.words import REFUSAL_FILTERS
 from kgbias.models import open_model
 from kgbias.models.base import Completion, Request
 from kgbias.models.http import MAX_WAIT_SECONDS, read_secrets, retry_after, sending_headers
@@ -351,7 +351,7 @@ def test_any_body_ends_as_something(body: str, prompt: Any, predicate: str | Non
         assert completion.error and "\n" not in completion.error
     else:
         reading = read_answer(
-            completion.text, completion.finish, predicate=predicate, filters=tuple(FILTERS)
+            completion.text, completion.finish, predicate=predicate, filters=tuple(REFUSAL_FILTERS)
         )
         assert reading.outcome in ("ok", "refused", "unparsable")
         assert completion.prompt_tokens >= 0

@@ -19,7 +19,7 @@ from kgbias.ids import normalise
 from kgbias.io.progress import SilentProgress
 from kgbias.io.resources import resource_path
 from kgbias.io.templates import render_template
-from kgbias.language.words import FILTERS
+from kgbias.language.words import REFUSAL_FILTERS
 from kgbias.models.base import Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import load_pack, pack_names
@@ -304,7 +304,7 @@ def test_the_german_pack_asks_in_german(store: SQLiteStore) -> None:
 
 
 def test_refusals_in_german() -> None:
-    refuses = FILTERS["refusal-german"]
+    refuses = REFUSAL_FILTERS["refusal-german"]
     assert refuses(" Es tut mir leid, das kann ich nicht sagen.")
     assert refuses("Ich kann dabei leider nicht helfen.") and refuses(
         "Als KI habe ich keine Meinung"

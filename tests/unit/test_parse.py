@@ -8,10 +8,10 @@ from kgbias.crawl.parse import READERS, read_answer, reader_label
 from kgbias.crawl.readers.base import MAX_OBJECT_WORDS
 from kgbias.crawl.readers.lists import MAX_PREDICATE_WORDS
 from kgbias.errors import UsageError
-from kgbias.language.words import FILTERS
+from kgbias.language.words import REFUSAL_FILTERS
 from tests.texts import Texts
 
-ALL = tuple(FILTERS)
+ALL = tuple(REFUSAL_FILTERS)
 
 
 @pytest.mark.parametrize(

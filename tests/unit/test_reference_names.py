@@ -33,7 +33,7 @@ def held(groups: tuple[str, ...]) -> Any:
         [name.root for name in own],
         [name.form for name in own],
     )
-    return design.test(WORLD.bits[places(groups)])
+    return design.test(WORLD.name_bits[places(groups)])
 
 
 def lifts(groups: tuple[str, ...]) -> Array:
@@ -86,7 +86,7 @@ def test_an_association_is_as_large_as_planted() -> None:
     for n, s in WORLD.name_associations[:5]:
         crawled = next(m for m in places((WORLD.names[n].group,)) if WORLD.names[m].is_surface_form)
         other = next(o for o in range(len(WORLD.statements)) if WORLD.tilts[n, o] == 0)
-        more = WORLD.bits[n] - WORLD.bits[crawled]
+        more = WORLD.name_bits[n] - WORLD.name_bits[crawled]
         assert more[s] - more[other] == pytest.approx(planted["single_bits"] + habits[n, s])
 
 

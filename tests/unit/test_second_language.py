@@ -9,7 +9,12 @@ from kgbias.calibrate.language_rows import SecondLanguageModel
 from kgbias.crawl.parse import read_answer
 from kgbias.models.base import Request
 from kgbias.packs import load_pack
-from kgbias.reference.second_language import FOLDER, LANGUAGE, to_english, to_second_language
+from kgbias.reference.second_language import (
+    LANGUAGE_CODE,
+    PACK_FOLDER,
+    to_english,
+    to_second_language,
+)
 from kgbias.reference.world import INITIAL_PREDICATES, load_truth
 from tests.scripted_model import ScriptedModel
 
@@ -26,16 +31,16 @@ def test_the_pack_is_what_its_script_writes(
 ) -> None:
     from training.reference import second_language
 
-    monkeypatch.setattr(second_language, "FOLDER", tmp_path)
+    monkeypatch.setattr(second_language, "PACK_FOLDER", tmp_path)
     second_language.main()
     written = {path.name: path.read_text("utf-8") for path in tmp_path.iterdir()}
-    assert written == {path.name: path.read_text("utf-8") for path in FOLDER.glob("*.toml")}
+    assert written == {path.name: path.read_text("utf-8") for path in PACK_FOLDER.glob("*.toml")}
 
 
 def test_every_statement_of_the_world_is_read_in_the_second_language() -> None:
     """Of all statements, after a group and after the predicate, as a crawl meets them."""
-    pack, truth = load_pack(str(FOLDER)), load_truth()
-    assert pack.language == LANGUAGE
+    pack, truth = load_pack(str(PACK_FOLDER)), load_truth()
+    assert pack.language == LANGUAGE_CODE
     assert pack.crawl["initial_predicates"] == tuple(map(to_second_language, INITIAL_PREDICATES))
     for predicate, object in truth.statements:
         answer = to_second_language(f" {predicate} {object}.")
@@ -48,4 +53,4 @@ def test_the_model_is_asked_in_english() -> None:
     model = SecondLanguageModel(ScriptedModel(lambda request: f" hate {request.prompt}"))
     (batch,) = model.complete([Request(to_second_language("fog"), 0)])
     assert batch[0][1].text == to_second_language(" hate fog")
-    assert ("language", LANGUAGE) in model.settings
+    assert ("language", LANGUAGE_CODE) in model.settings

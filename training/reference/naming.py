@@ -275,7 +275,7 @@ def figures(names: PlantedNames, found: Any) -> dict[str, float]:
     share of how much likelier they are after it than after the others."""
     planted, seen = (
         (bits - bits.mean(axis=1, keepdims=True)).reshape(len(names.groups), NAMES_PER_GROUP, -1)
-        for bits in (names.bits, found)
+        for bits in (names.name_bits, found)
     )
     answer = {}
     centres = [t.mean(axis=1) - t.mean(axis=(0, 1)) for t in (planted, seen)]

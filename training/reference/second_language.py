@@ -5,7 +5,7 @@ import re
 from collections.abc import Sequence
 
 from kgbias.io.resources import resource_path
-from kgbias.reference.second_language import FOLDER, LANGUAGE, to_second_language
+from kgbias.reference.second_language import LANGUAGE_CODE, PACK_FOLDER, to_second_language
 from kgbias.reference.world import INITIAL_PREDICATES, load_truth
 
 _TEXT = re.compile(r'"""(.*?)"""|"(.*?)"', re.S)
@@ -76,7 +76,7 @@ def translate_file(text: str) -> str:
 
 
 def main() -> None:
-    FOLDER.mkdir(exist_ok=True)
+    PACK_FOLDER.mkdir(exist_ok=True)
     truth = load_truth()
     source = resource_path("prompts", "sentences")
     files = {
@@ -86,8 +86,8 @@ def main() -> None:
     pool = (source / "pool.toml").read_text("utf-8")
     sentences = re.findall(r'^    "(.*)",$', pool, re.M)
     listed = "\n".join(f'    "{to_second_language(sentence)}",' for sentence in sentences)
-    files["pool.toml"] = f'version = 1\nlanguage = "{LANGUAGE}"\nsentences = [\n{listed}\n]\n'
-    files["pack.toml"] = PACK.format(language=LANGUAGE, predicates=quote(INITIAL_PREDICATES))
+    files["pool.toml"] = f'version = 1\nlanguage = "{LANGUAGE_CODE}"\nsentences = [\n{listed}\n]\n'
+    files["pack.toml"] = PACK.format(language=LANGUAGE_CODE, predicates=quote(INITIAL_PREDICATES))
     files["language.toml"] = WORDS.format(
         refusals=quote([text.lower().rstrip(".") for text in truth.refusals]),
         carriers=quote(["I think that", "People say that"]),
@@ -106,7 +106,7 @@ def main() -> None:
         )
     files["groups.toml"] = "\n".join(tables)
     for name, text in files.items():
-        (FOLDER / name).write_text(text, "utf-8")
+        (PACK_FOLDER / name).write_text(text, "utf-8")
 
 
 if __name__ == "__main__":
