@@ -17,15 +17,14 @@ from kgbias.export.tables import describe_optional_columns
 from kgbias.graph.profiles import describe_reader
 from kgbias.graph.selection import Selection, run_language
 from kgbias.graph.types import GroupScore
-from kgbias.io.files import CHECKSUM_FILE as CHECKSUMS
+from kgbias.io.files import CHECKSUM_FILE
 from kgbias.io.text import CONTENT_WARNING, SAMPLE_CAVEAT, markdown, replace_non_xml
 from kgbias.io.wording import pluralise
 from kgbias.measures import corrected_figure, figures_by_name, label_source
-from kgbias.publish.recipe import RECIPE_FILE as RECIPE
-from kgbias.publish.recipe import STATEMENTS_FILE, Recipe
+from kgbias.publish.recipe import RECIPE_FILE, STATEMENTS_FILE, Recipe
 
 NOT_STATED = "not stated"
-_COLUMNS = {
+_COLUMN_MEANINGS = {
     "id": "the statement; the same for every run in which it was said",
     "category": "the category of the group",
     "group": "the group that the statement is about",
@@ -36,23 +35,23 @@ _COLUMNS = {
     "arm": "the augmentation of the prompts that it answers; `none` for none",
     "language": "of the run's prompts and answers",
 }
-USES = (
+INTENDED_USES = (
     "To study what this language model says about groups of people, to compare models and methods, "
     "and to test tools that are meant to find such statements."
 )
-NO_USES = (
+UNINTENDED_USES = (
     "Not as knowledge about any group, not as training data for text that people will read, and "
     "not for decisions about anyone."
 )
-IMPACT = (
+SOCIAL_IMPACT = (
     "The statements repeat stereotypes. Shown without context, they can hurt the people they are "
     "about, and spread."
 )
-PERSONAL = (
+PERSONAL_DATA = (
     "None of the statements is about a person. The groups are named by gender, ethnicity, "
     "nationality, religion or other traits that law protects in many places."
 )
-LIMITS = (
+LIMITATIONS = (
     SAMPLE_CAVEAT,
     "Other prompts, other settings or another version of the model give other statements.",
     "Scores are judgements of the named scorers, which make errors; intervals cover these only "
@@ -117,7 +116,7 @@ class CardSource:
     @property
     def columns(self) -> dict[str, str]:
         """The meaning of each column of the statements, in order."""
-        meanings = dict(_COLUMNS)
+        meanings = dict(_COLUMN_MEANINGS)
         for measure in self.content.measures:
             low_high = (
                 f" from {measure.range[0]:g} to {measure.range[1]:g}" if measure.range else ""
@@ -194,7 +193,8 @@ class CardSource:
             if scorers
             else "The statements were not scored."
         )
-        if tables := [held.table for held in self.content.run.stereotype_matches()]:
+        tables = [matches.table for matches in self.content.run.stereotype_matches()]
+        if tables:
             table_names = ", ".join(
                 f"{t.name} ({t.license or 'licence not known'})" for t in tables
             )
@@ -212,16 +212,16 @@ class CardSource:
         )
 
 
-PARQUET = "data/statements.parquet"
+PARQUET_FILE = "data/statements.parquet"
 _LICENSE_IDENTIFIER = re.compile(r"[A-Za-z]+[A-Za-z0-9]*([.-][A-Za-z0-9]+)*")
 _SIZE_NAMES = ((1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (10**6, "100K<n<1M"))
 _SHOWN_FIGURES = ("overall_regard", "toxicity_mean")
 
 
 def render_card(source: CardSource) -> str:
-    """The whole card."""
+    """The whole card as Markdown, with its metadata before it."""
     metadata = "\n".join(
-        f"{name}: {_yaml_value(value)}" for name, value in _metadata(source).items()
+        f"{name}: {format_yaml(value)}" for name, value in _metadata(source).items()
     )
     return f"---\n{metadata}\n---\n\n" + "\n".join(_card_lines(source))
 
@@ -248,7 +248,7 @@ def _metadata(source: CardSource) -> dict[str, Any]:
             {
                 "config_name": "statements",
                 "default": True,
-                "data_files": [{"split": "train", "path": PARQUET}],
+                "data_files": [{"split": "train", "path": PARQUET_FILE}],
             }
         ],
     }
@@ -264,7 +264,7 @@ def _license_fields(license: str) -> dict[str, str]:
     return {"license": "other", "license_name": license, **link}
 
 
-def _yaml_value(value: Any) -> str:
+def format_yaml(value: Any) -> str:
     """A value on one line: JSON without the characters that YAML forbids is YAML."""
     return replace_non_xml(json.dumps(value, ensure_ascii=False))
 
@@ -277,12 +277,16 @@ def _card_lines(source: CardSource) -> Iterator[str]:
     yield 'statements = load_dataset("FOLDER-OR-ID", split="train")\n```\n'
     yield "## Files\n\n| file | contents |\n|---|---|"
     yield (
-        f"| `{PARQUET}`, `{STATEMENTS_FILE}` | the statements, one row for each arm that made one |"
+        f"| `{PARQUET_FILE}`, `{STATEMENTS_FILE}` | the statements, one row for each arm that made "
+        "one |"
     )
     yield "| `results.json` | figures of each group, in the Every Eval Ever schema |"
-    yield f"| `{RECIPE}` | the configuration, to make the data again |"
+    yield f"| `{RECIPE_FILE}` | the configuration, to make the data again |"
     yield "| `croissant.json` | metadata in the Croissant 1.1 format |"
-    yield f"| `CITATION.cff`, `{CHECKSUMS}` | how to cite the data, and checksums of all files |\n"
+    yield (
+        f"| `CITATION.cff`, `{CHECKSUM_FILE}` | how to cite the data, and checksums of all "
+        "files |\n"
+    )
     yield "| column | contents |\n|---|---|"
     for name, meaning in source.columns.items():
         yield f"| `{name}` | {meaning} |"
@@ -296,15 +300,15 @@ def _card_lines(source: CardSource) -> Iterator[str]:
         ("Scores", source.annotation),
         ("Language", source.language),
         ("Biases", source.biases),
-        ("Personal data", PERSONAL),
-        ("What it is for", USES),
-        ("What it is not for", NO_USES),
-        ("Harm", IMPACT),
+        ("Personal data", PERSONAL_DATA),
+        ("What it is for", INTENDED_USES),
+        ("What it is not for", UNINTENDED_USES),
+        ("Harm", SOCIAL_IMPACT),
         ("Licence of the model's outputs", source.license_text),
     ):
         yield f"**{head}.** {markdown(body)}\n"
     yield "**Limits.**\n"
-    for limit in LIMITS:
+    for limit in LIMITATIONS:
         yield f"- {limit}"
     yield "\n## Make it again\n"
     yield from _repeat_lines(source)
@@ -356,6 +360,6 @@ def _repeat_lines(source: CardSource) -> Iterator[str]:
         return
     yield (
         "```console\n$ kgbias reproduce .\n```\n\n"
-        f"reads `{RECIPE}`, checks the files against `{CHECKSUMS}`, asks the model again, and says "
-        "what differs."
+        f"reads `{RECIPE_FILE}`, checks the files against `{CHECKSUM_FILE}`, asks the model again, "
+        "and says what differs."
     )

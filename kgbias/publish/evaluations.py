@@ -22,7 +22,7 @@ _GENERATION_ARGUMENTS = ("temperature", "top_p", "top_k", "max_attempts")
 
 
 def build_evaluations(source: CardSource) -> dict[str, Any]:
-    """The whole file."""
+    """The content of results.json: the figures of a published run."""
     recipe = source.recipe
     return build_evaluation(
         recipe.model,
@@ -85,6 +85,7 @@ def _group_results(source: CardSource) -> Iterator[dict[str, Any]]:
         bounds = _bounds(figure, measure, counts.get((score.group_id, score.arm, raw), score.n))
         if bounds is None:
             continue
+        min_score, max_score = bounds
         group = groups[score.group_id]
         metric = metrics.get(measure.name)
         yield {
@@ -102,8 +103,8 @@ def _group_results(source: CardSource) -> Iterator[dict[str, Any]]:
                 "evaluation_description": f"{figure.title}: {figure.direction}",
                 "lower_is_better": _lower_is_better(figure, measure),
                 "score_type": "continuous",
-                "min_score": bounds[0],
-                "max_score": bounds[1],
+                "min_score": min_score,
+                "max_score": max_score,
                 "additional_details": {
                     "figure": figure.name,
                     **({"scorer": f"{metric.scorer} {metric.version}"} if metric else {}),

@@ -15,16 +15,16 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.files import sha256_of, write_checksums, write_into_folder
 from kgbias.io.progress import Progress
 from kgbias.io.resources import __version__
-from kgbias.io.text import replace_non_xml
 from kgbias.measure.figures import read_figures
 from kgbias.publish.card import (
-    IMPACT,
-    LIMITS,
-    NO_USES,
-    PARQUET,
-    PERSONAL,
-    USES,
+    INTENDED_USES,
+    LIMITATIONS,
+    PARQUET_FILE,
+    PERSONAL_DATA,
+    SOCIAL_IMPACT,
+    UNINTENDED_USES,
     CardSource,
+    format_yaml,
     render_card,
 )
 from kgbias.publish.evaluations import build_evaluations
@@ -77,10 +77,11 @@ _CONTEXT: dict[str, Any] = {
     "examples": {"@id": "cr:examples", "@type": "@json"},
     **{name: f"cr:{name}" for name in _CROISSANT_TERMS},
 }
-_FILES = ((PARQUET, "application/x-parquet"), (STATEMENTS_FILE, "application/jsonl"))
+# The files with data that Croissant describes, each with its media type.
+_DATA_FILES = ((PARQUET_FILE, "application/x-parquet"), (STATEMENTS_FILE, "application/jsonl"))
 
 
-def croissant_metadata(source: CardSource, folder: Path) -> dict[str, Any]:
+def build_croissant(source: CardSource, folder: Path) -> dict[str, Any]:
     """The metadata of the files in `folder`."""
     return {
         "@context": _CONTEXT,
@@ -100,7 +101,7 @@ def croissant_metadata(source: CardSource, folder: Path) -> dict[str, Any]:
         "creator": [
             {"@type": "sc:Organization", "name": name} for name in source.authors or ("Not stated",)
         ],
-        "citeAs": citation_text(source),
+        "citeAs": format_citation(source),
         "distribution": [
             {
                 "@type": "cr:FileObject",
@@ -111,7 +112,7 @@ def croissant_metadata(source: CardSource, folder: Path) -> dict[str, Any]:
                 "encodingFormat": kind,
                 "sha256": sha256_of(folder / name),
             }
-            for name, kind in _FILES
+            for name, kind in _DATA_FILES
         ],
         "recordSet": [
             {
@@ -121,7 +122,8 @@ def croissant_metadata(source: CardSource, folder: Path) -> dict[str, Any]:
                 "description": "The statements, one row for each arm that made one.",
                 "key": [{"@id": "statements/id"}, {"@id": "statements/arm"}],
                 "field": [
-                    _croissant_field(source, name, said) for name, said in source.columns.items()
+                    _build_croissant_field(source, name, meaning)
+                    for name, meaning in source.columns.items()
                 ],
             }
         ],
@@ -133,30 +135,34 @@ def croissant_metadata(source: CardSource, folder: Path) -> dict[str, Any]:
             f"{m.scorer} {m.version}, through kgbias {__version__}" for m in source.recipe.metrics
         ],
         "rai:dataBiases": [source.biases],
-        "rai:dataLimitations": list(LIMITS),
-        "rai:dataUseCases": [USES, NO_USES],
-        "rai:dataSocialImpact": IMPACT,
-        "rai:personalSensitiveInformation": [PERSONAL],
+        "rai:dataLimitations": list(LIMITATIONS),
+        "rai:dataUseCases": [INTENDED_USES, UNINTENDED_USES],
+        "rai:dataSocialImpact": SOCIAL_IMPACT,
+        "rai:personalSensitiveInformation": [PERSONAL_DATA],
         "rai:hasSyntheticData": True,
     }
 
 
-def citation_text(source: CardSource) -> str:
+def format_citation(source: CardSource) -> str:
     """The data set as an entry in a bibliography."""
     who = ", ".join(source.authors) or "Not stated"
     return f"{who} ({source.created[:4]}). {source.title} [data set]. Made with kgbias."
 
 
-def _croissant_field(source: CardSource, name: str, description: str) -> dict[str, Any]:
+def _build_croissant_field(source: CardSource, name: str, description: str) -> dict[str, Any]:
     numbers = {measure.name for measure in source.content.measures}
-    kind = "sc:Integer" if name in INTEGER_COLUMNS else "sc:Float" if name in numbers else "sc:Text"
+    data_type = "sc:Text"
+    if name in INTEGER_COLUMNS:
+        data_type = "sc:Integer"
+    elif name in numbers:
+        data_type = "sc:Float"
     return {
         "@type": "cr:Field",
         "@id": f"statements/{name}",
         "name": name,
         "description": description,
-        "dataType": kind,
-        "source": {"fileObject": {"@id": PARQUET}, "extract": {"column": name}},
+        "dataType": data_type,
+        "source": {"fileObject": {"@id": PARQUET_FILE}, "extract": {"column": name}},
     }
 
 
@@ -164,7 +170,7 @@ def _croissant_field(source: CardSource, name: str, description: str) -> dict[st
 _SPDX = re.compile(r"[A-Z][A-Za-z0-9]*([.-][A-Za-z0-9]+)+|MIT|Unlicense|ISC|Zlib")
 
 
-def citation_file(source: CardSource) -> str:
+def render_citation_file(source: CardSource) -> str:
     """The content of CITATION.cff. If no authors are given, they are cited as "Not stated"."""
     authors = [{"name": name} for name in source.authors or ("Not stated",)]
     lines = {
@@ -201,13 +207,9 @@ def citation_file(source: CardSource) -> str:
     }
     # JSON is YAML, except for dates, which must not be quoted.
     return "".join(
-        f"{name}: {value if name == 'date-released' else _yaml_value(value)}\n"
+        f"{name}: {value if name == 'date-released' else format_yaml(value)}\n"
         for name, value in lines.items()
     )
-
-
-def _yaml_value(value: object) -> str:
-    return replace_non_xml(json.dumps(value, ensure_ascii=False))
 
 
 def publish(
@@ -255,16 +257,19 @@ def publish(
 
 
 def _write_files(source: CardSource, folder: Path) -> None:
-    (folder / PARQUET).parent.mkdir()
-    write_parquet(source.content, folder / PARQUET)
+    (folder / PARQUET_FILE).parent.mkdir()
+    write_parquet(source.content, folder / PARQUET_FILE)
     write_jsonl(source.content, folder / STATEMENTS_FILE)
     record = source.recipe.as_dict(source.content.run, source.created)
     for name, value in (
         (RECIPE_FILE, record),
-        ("croissant.json", croissant_metadata(source, folder)),
+        ("croissant.json", build_croissant(source, folder)),
         ("results.json", build_evaluations(source)),
     ):
         text = json.dumps(value, ensure_ascii=False, indent=2, allow_nan=False)
         (folder / name).write_text(text + "\n", encoding="utf-8", newline="")
-    for name, text in (("README.md", render_card(source)), ("CITATION.cff", citation_file(source))):
+    for name, text in (
+        ("README.md", render_card(source)),
+        ("CITATION.cff", render_citation_file(source)),
+    ):
         (folder / name).write_text(text, encoding="utf-8", newline="")

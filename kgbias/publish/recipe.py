@@ -18,9 +18,8 @@ from kgbias.models.base import ModelInfo, Settings
 RECIPE_FILE = "run.json"
 STATEMENTS_FILE = "data/statements.jsonl"
 
-_OPENING_SETTINGS = {
-    "dtype"
-}  # all a folder may say about opening a model; never a server's address
+# All that a folder may say about how a model is opened; never a server's address.
+_OPENING_SETTINGS = {"dtype"}
 
 
 @dataclass(frozen=True)
@@ -121,7 +120,7 @@ def read_recipe(folder: Path) -> Recipe:
                 _check_text(value["model"]["revision"]),
                 _check_text(value["model"].get("display_name", "")),
             ),
-            tuple((_check_text(name), _check_text(said)) for name, said in value["settings"]),
+            tuple((_check_text(name), _check_text(setting)) for name, setting in value["settings"]),
             dict(value["config"]),
             tuple(
                 Category(
