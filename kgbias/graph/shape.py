@@ -613,6 +613,10 @@ TRIPLE_PARTS = (
 )
 
 
+# They are in small letters, as no label or edge type is.
+PROPERTY_NAMES = frozenset(p.name for e in (*NODES, *EDGES) for p in e.properties)
+
+
 @cache
 def get_node(label: str) -> Node:
     """The node of this label."""

@@ -403,8 +403,8 @@ class Store(EdgeStore, Protocol):
         names: Collection[str] | None = None,
     ) -> "QueryResult":
         """The rows of a read-only Cypher query. `names`, if given, are all the labels and edge
-        types that it needs: an embedded store reads only these. Raises UsageError for a query that
-        cannot be run or would write."""
+        types that it needs, perhaps with the names of the properties: an embedded store need read
+        only these. Raises UsageError for a query that cannot be run or would write."""
         ...
 
     def known_nodes(self, kind: str, ids: Sequence[str]) -> set[str]:

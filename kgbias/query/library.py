@@ -16,6 +16,7 @@ import unicodedata
 import zipfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from kgbias.errors import UsageError, no_such
 from kgbias.graph.cypher import QueryResult, Value
 from kgbias.graph.labels import RATER_KINDS
 from kgbias.graph.selection import list_arms
+from kgbias.graph.shape import PROPERTY_NAMES
 from kgbias.graph.stereotypes import MARK_MEANINGS
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import BeliefRun, node_id, statement_id
@@ -36,6 +38,8 @@ _SUFFIX = ".cypher"
 _PARAMETER = re.compile(r"^\$(\w+)\s+(.*?)(?: \(default: (.*)\))?$")
 _JUDGED_BY = re.compile(r"^How far labels of (\w+) can be believed")
 _LABELS_OR_TYPES = re.compile(r":\s*([A-Z]\w*(?:\|[A-Z]\w*)*)")  # labels or edge types in a pattern
+_PATH = re.compile(r"\w+ = \(")  # a path, which is shown with all properties
+_PROPERTY = re.compile(r"\.(\w+)|(\w+):")  # of an element, or in a pattern
 _COMMAND = re.compile(r"kgbias (\w+)( apx --store| --topics)?")
 _NEEDS = re.compile(r"\(needs ([^)]*)\)")
 _EDGES = re.compile(r"\[\w*:(\w+(?:\|\w+)*)( \{run: \$run)?")
@@ -100,10 +104,11 @@ class NamedQuery:
         run = StoredRun.find(store, parameter_values.get("run")) if "run" in known_names else None
         if run is not None:
             values["run"] = run.name
+        names = _find_names(self.kinds)
         for name, value in values.items():
             if value not in (None, ""):
-                values[name] = _resolve_name(name, value, store, run)
-        return store.query(self.text, values, names=self.kinds)
+                values[name] = _resolve_name(name, value, store, run, names)
+        return store.query(self.text, values, names=names)
 
     def explain_no_rows(self, store: Store, parameter_values: Mapping[str, Any]) -> str:
         """Why there are no rows, if nothing of what the query reads beside statements was ever made
@@ -160,12 +165,15 @@ def _in_python(commands: str) -> str:
     return _COMMAND.sub(call, commands)
 
 
-def _resolve_name(parameter: str, value: Any, store: Store, run: StoredRun | None) -> Any:
+def _resolve_name(
+    parameter: str, value: Any, store: Store, run: StoredRun | None, names: frozenset[str]
+) -> Any:
     """The value of a parameter as the graph writes it, if the parameter names something: a group in
-    another case, or by another of its names. Raises UsageError, with the nearest name, for a name
-    that the graph does not have: without it, its rows would be none, and look like an answer."""
+    another case, or by another of its names. `names` are those of what the query reads. Raises
+    UsageError, with the nearest name, for a name that the graph does not have: without it, its rows
+    would be none, and look like an answer."""
     if parameter in _GROUP_PARAMETERS:
-        return _resolve_group_name(str(value), store, run)
+        return _resolve_group_name(str(value), store, run, names)
     if parameter == "about" and run is not None:
         return _encode_similar_triples(run, str(value))
     if parameter == "arm" and run is not None:
@@ -193,14 +201,27 @@ def _resolve_name(parameter: str, value: Any, store: Store, run: StoredRun | Non
         condition = "n.uid = $uid" if label in _LABELS_WITH_TEXT_ID else f"n.{key} = $name"
         values = {"uid": node_id(parameter, str(value)), "name": value}
         text = f"MATCH (n:{label}) WHERE {condition} RETURN DISTINCT n.{key} AS name"
-        if not (rows := store.query(text, values, names={label}).rows):
+        # With what the query reads: the view is then made once.
+        read_names = names | {label, key}
+        if not (rows := store.query(text, values, names=read_names).rows):
             list_query = (
                 f"MATCH (n:{label}) RETURN DISTINCT n.{key} AS name ORDER BY name LIMIT 50000"
             )
-            names = [row[0] for row in store.query(list_query, names={label}).rows]
-            raise UsageError(no_such(parameter, value, names, " in the store"))
+            listed = [row[0] for row in store.query(list_query, names=read_names).rows]
+            raise UsageError(no_such(parameter, value, listed, " in the store"))
         return rows[0][0]
     return value
+
+
+@cache
+def _find_names(kinds: frozenset[str]) -> frozenset[str]:
+    """What an embedded store is to read for the library's queries of these kinds, which share a
+    view: the kinds, and the properties that these queries name; all, if one shows a path."""
+    texts = [q.text for q in map(load_query, query_names()) if q.kinds == kinds]
+    if any(_PATH.search(text) for text in texts):
+        return kinds | PROPERTY_NAMES
+    words = {w for text in texts for pair in _PROPERTY.findall(text) for w in pair}
+    return kinds | PROPERTY_NAMES & words
 
 
 def _encode_similar_triples(run: StoredRun, text: str) -> str:
@@ -217,19 +238,21 @@ def _encode_similar_triples(run: StoredRun, text: str) -> str:
     return ",".join(hit_lines)
 
 
-def _resolve_group_name(name: str, store: Store, run: StoredRun | None) -> str:
+def _resolve_group_name(
+    name: str, store: Store, run: StoredRun | None, names: frozenset[str]
+) -> str:
     """The name that the graph shows for a group of the run, or of the store without one."""
     if run is not None:
         return run.find_group(name).node_name
     uid = node_id("group", name)
     text = "MATCH (g:SocialGroup) RETURN g.name AS name, g.variants AS variants ORDER BY name"
-    rows = store.query(text, names={"SocialGroup"}).rows
+    rows = store.query(text, names=names | {"SocialGroup", "name", "variants"}).rows
     for shown_name, variants in rows:
         if uid in {node_id("group", each) for each in (shown_name, *(variants or ()))}:
             return str(shown_name)
     called = "MATCH ()-[s:SEEDED]->(g:SocialGroup) WHERE s.names IS NOT NULL RETURN g.name, s.names"
-    for shown_name, names in store.query(called, names={"SEEDED", "SocialGroup", "Run"}).rows:
-        if uid in {node_id("group", each) for each in names}:
+    for shown_name, other_names in store.query(called, names={"SEEDED", "SocialGroup", "Run"}).rows:
+        if uid in {node_id("group", each) for each in other_names}:
             return str(shown_name)
     raise UsageError(no_such("group", name, (row[0] for row in rows), " in the store"))
 

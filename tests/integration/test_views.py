@@ -105,6 +105,20 @@ assert len(ask(edge, ("OBJECT",))) == 3 and len(built) == 3
     script(filled, tmp_path, code)
 
 
+def test_the_first_view_has_the_named_properties_and_the_next_has_all(
+    filled: SQLiteStore, tmp_path: Path
+) -> None:
+    code = """
+paths = "MATCH (n:Generation) RETURN n.path AS path ORDER BY path"
+arms = "MATCH (n:Generation) RETURN n.arm AS arm"
+assert ask(paths, ("Generation", "path")) == ["0", "1", "2"]
+assert ask(arms, ("Generation", "path")) == [None] * 3 and len(built) == 1
+assert ask(arms, ("Generation", "arm")) == ["none"] * 3 and len(built) == 2
+assert ask(paths, ("Generation",)) == ["0", "1", "2"] and len(built) == 2
+"""
+    script(filled, tmp_path, code)
+
+
 def test_every_write_is_seen(filled: SQLiteStore, tmp_path: Path) -> None:
     code = """
 assert len(ask()) == 3

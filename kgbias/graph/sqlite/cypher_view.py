@@ -38,9 +38,10 @@ class CypherView:
     ) -> QueryResult:
         """The rows of a read-only Cypher query on a view of the file as it is now.
 
-        `names` are the labels and edge types that the query needs, if known: the view then holds
-        only these. Raises UsageError for a query that cannot be run, MissingExtra if the engine is
-        not installed, StoreError if its process died."""
+        `names` are the labels and edge types that the query needs, if known, perhaps with the names
+        of the properties: see `kgbias.graph.sqlite.view_cache.ViewCache.view`. Raises UsageError
+        for a query that cannot be run, MissingExtra if the engine is not installed, StoreError if
+        its process died."""
         for package in ("kglite", "pandas"):
             if find_spec(package) is None:
                 raise MissingExtra(package, extra="cypher")

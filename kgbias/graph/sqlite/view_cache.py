@@ -1,11 +1,12 @@
 """Views of a SQLite store: its graph in the memory of the embedded Cypher engine, made from the
 tables, and kept in this process and on disk until the store changes.
 
-A view holds the labels and edge types that a question names, or all. It is kept under the file, its
-state and what the view holds, so that it never serves another state or a question that needs more.
-The state is the token that every write by kgbias replaces, with the size and time of the file and
-its log, which reveal writes by other programs. Large views are saved in the cache folder
-(`kgbias.graph.cache`). A damaged one is rebuilt.
+A view holds the labels and edge types that a question names, or all. The first that a process makes
+holds only those of their properties that the question names, if it names any. It is kept under the
+file, its state and what the view holds, so that it never serves another state or a question that
+needs more. The state is the token that every write by kgbias replaces, with the size and time of
+the file and its log, which reveal writes by other programs. Large views are saved in the cache
+folder (`kgbias.graph.cache`). A damaged one is rebuilt.
 """
 
 import json
@@ -31,7 +32,7 @@ _MAX_CACHE_BYTES = 4 << 30  # bytes of all saved views
 _MIN_SAVED_SIZE = 20_000  # nodes and edges; a smaller view is made as fast as it is read
 _MAX_TABLES_AHEAD = 3  # tables that are read before they are added
 _NOTED_FILE_BYTES = 32 << 20  # bytes of a file whose view takes seconds to make
-_ALL_NAMES = frozenset({n.label for n in shape.NODES} | {e.type for e in shape.EDGES})
+_ALL_NAMES = shape.PROPERTY_NAMES | {n.label for n in shape.NODES} | {e.type for e in shape.EDGES}
 _ViewKey = tuple[str, str, frozenset[str]]
 
 
@@ -43,10 +44,13 @@ class ViewCache:
         self._notify = notify
         self._graphs: OrderedDict[_ViewKey, Any] = OrderedDict()
 
-    def view(self, url: str, element_names: Collection[str] | None) -> Any:
+    def view(self, url: str, names: Collection[str] | None) -> Any:
         """A read-only kglite graph of the store at `url` as it is now, with at least the labels and
-        edge types in `element_names`."""
-        wanted_names = _ALL_NAMES if element_names is None else shape.with_end_labels(element_names)
+        edge types in `names`, and their properties in `names`, or all if there are none in it."""
+        wanted_names = _ALL_NAMES
+        if names is not None:
+            properties = shape.PROPERTY_NAMES.intersection(names)
+            wanted_names = shape.with_end_labels(names) | (properties or shape.PROPERTY_NAMES)
         path = os.path.realpath(url)
         with Database(url, create=False) as database:
             database.checkpoint()  # so that closing the file later does not look like a write
@@ -59,6 +63,8 @@ class ViewCache:
                     if key[:2] == (path, state) and key[2] >= wanted_names:
                         self._graphs.move_to_end(key)
                         return self._graphs[key]
+                if self._graphs:  # a session: what follows shares what is whole
+                    wanted_names |= shape.PROPERTY_NAMES
                 key = (path, state, wanted_names)
                 graph = _load_view(key)
                 if graph is None:
@@ -104,24 +110,28 @@ class _Table(NamedTuple):
     add: Callable[..., object]
 
 
-def _list_tables(element_names: Collection[str]) -> Iterator[_Table]:
+def _list_tables(names: Collection[str]) -> Iterator[_Table]:
+    """The tables of the labels and edge types in `names`, with their properties in it."""
     for node in shape.NODES:
-        if node.label in element_names:
+        if node.label in names:
             yield _Table(
                 selects.NODE_SELECTS[node.label],
-                {p.name: p.type for p in node.properties},
+                {p.name: p.type for p in node.properties if p.name in names or p.name == node.key},
                 partial(
                     kglite.KnowledgeGraph.add_nodes,
                     node_type=node.label,
                     unique_id_field=node.key,
-                    node_title_field=node.title,
+                    node_title_field=node.title if node.title in names else None,
                 ),
             )
     for edge in shape.EDGES:
-        for start, end in edge.ends if edge.type in element_names else ():
+        for start, end in edge.ends if edge.type in names else ():
             yield _Table(
                 selects.EDGE_SELECTS[edge.type, start, end],
-                {"a": "text", "b": "text", **{p.name: p.type for p in edge.properties}},
+                {
+                    **{"a": "text", "b": "text"},
+                    **{p.name: p.type for p in edge.properties if p.name in names},
+                },
                 # All edges between two labels at once: a second load merges parallel ones.
                 partial(
                     kglite.KnowledgeGraph.add_relationships,
