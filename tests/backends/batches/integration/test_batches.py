@@ -62,7 +62,7 @@ def rows(store: Path) -> list[Any]:
 
 def left(store: Path) -> int:
     with SQLiteStore(str(store)) as opened:
-        return int(opened.select("SELECT count(*) AS n FROM batch")[1][0][0])
+        return int(opened._db.execute("SELECT count(*) AS n FROM batch").fetchone()[0])
 
 
 @both
