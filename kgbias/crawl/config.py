@@ -536,6 +536,7 @@ def read_crawl_config(
     differing = [
         name
         for name in sorted({*rebuilt, *record} - _EXTRA_KEYS)
+        # A name that either lacks differs too: no value equals a whole record.
         if rebuilt.get(name, rebuilt) != record.get(name, record)
     ]
     if differing:

@@ -13,7 +13,7 @@ from kgbias.crawl.seeds import (
     DynamicSeeds,
     Groups,
     SeedCategory,
-    choose_seed_class,
+    choose_dynamic_category,
     choose_seeds,
     is_in_memory,
     seeds_in_memory,
@@ -51,7 +51,7 @@ class ModelCrawlOptions(CrawlOptions, ModelOptions, total=False):
     """Everything that decides a crawl of a model."""
 
 
-class BudgetedCrawlArguments(ModelCrawlOptions, BudgetOptions, total=False):
+class BudgetedCrawlOptions(ModelCrawlOptions, BudgetOptions, total=False):
     """The same, and what the call may spend."""
 
 
@@ -130,13 +130,13 @@ def configure(
             groups=pack.groups,
         )
     if dynamic is not None:
-        seed_class = choose_seed_class(model, dynamic, plural, groups=pack.groups)
-        same_category = [
-            seed for seed in chosen_seeds if seed.category.name == seed_class.category.name
-        ]
-        dynamic_seeds = DynamicSeeds(
-            (same_category or [seed_class])[0].with_groups(groups), seed_prompts, seed_agree
-        )
+        dynamic_category = choose_dynamic_category(model, dynamic, plural, groups=pack.groups)
+        for seed in chosen_seeds:
+            # Chosen too, with its groups: what the model names joins them.
+            if seed.category.name == dynamic_category.category.name:
+                dynamic_category = seed
+                break
+        dynamic_seeds = DynamicSeeds(dynamic_category.with_groups(groups), seed_prompts, seed_agree)
     return CrawlConfig(
         seeds=tuple(chosen_seeds), pack=pack, dynamic=dynamic_seeds, **config_parameters
     )

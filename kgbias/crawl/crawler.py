@@ -19,9 +19,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from operator import itemgetter
+from operator import attrgetter
 from time import monotonic
-from typing import get_args
+from typing import NamedTuple, get_args
 
 from kgbias.crawl.config import ECHO_FILTER, CrawlConfig, check_repeat
 from kgbias.crawl.parse import (
@@ -93,7 +93,7 @@ def mark_nonsense(
 
 
 MIN_WELL_FORMED_SHARE = 0.5  # the share of well-formed answers below which a crawl says so
-MIN_ANSWERS = 20  # answers; fewer say little
+MIN_ANSWERS_FOR_ADVICE = 20  # answers; fewer say little
 
 
 def describe_malformed(
@@ -113,7 +113,7 @@ def describe_malformed(
     """
     unparsable = outcomes.get("unparsable", 0)
     answers = sum(outcomes.get(name, 0) for name in ("ok", "echo", "nonsense")) + unparsable
-    if answers < MIN_ANSWERS or unparsable <= (1 - MIN_WELL_FORMED_SHARE) * answers:
+    if answers < MIN_ANSWERS_FOR_ADVICE or unparsable <= (1 - MIN_WELL_FORMED_SHARE) * answers:
         return None
     reason = max(reasons, key=lambda name: reasons[name], default="")
     most_common = f" (most often: {reason})" if reason else ""
@@ -137,7 +137,7 @@ def describe_malformed(
     )
 
 
-OUTCOMES: tuple[str, ...] = get_args(Outcome)
+CRAWL_OUTCOMES: tuple[str, ...] = get_args(Outcome)
 # Refused prompts that are asked again and refused again; then no more are.
 REFUSAL_RETRY_TRIALS = 20
 
@@ -193,7 +193,8 @@ class CrawlResult(Result):
         if self.outcomes["ok"] or not self.reasons:
             return ""
         remedy = ""
-        if self.reasons.most_common(1)[0][0][0] == "refused":
+        (commonest_outcome, _reason), _count = self.reasons.most_common(1)[0]
+        if commonest_outcome == "refused":
             instead = how(
                 "kgbias.methods.stories, kgbias.methods.pairs",
                 f"kgbias stories --model {self.run.model.title}, kgbias pairs",
@@ -237,7 +238,7 @@ class CrawlResult(Result):
         columns = (
             Column("arm"),
             Column("group"),
-            *map(_outcome_column, OUTCOMES),
+            *map(_outcome_column, CRAWL_OUTCOMES),
             Column("statements", "d"),
             Column("distinct", "d"),
             Column("coverage", ".0%"),
@@ -273,7 +274,7 @@ def time_answers(
         (plan for pool in pools for plan in plan_initial_prompts(config, pool)),
         key=_prompt_number,
     )
-    requests = _build_requests(config, list(enumerate(repeat_for_answers(config, plans))))
+    requests = _build_requests(config, _number_places(repeat_for_answers(config, plans)))
     progress.stage("trial", min(len(requests), TRIAL_ANSWERS + WARM_UP_ANSWERS))
     began = monotonic()
     asker.ask(requests[:WARM_UP_ANSWERS])
@@ -284,9 +285,9 @@ def time_answers(
     for start in range(WARM_UP_ANSWERS, len(requests), batch_size):
         asked_before, started = asker.asked_count, monotonic()
         asker.ask(requests[start : start + batch_size])
-        if (new_answers := asker.asked_count - asked_before) > min(
-            batch_size, len(requests) - start
-        ) / 2:
+        new_answers = asker.asked_count - asked_before
+        answers_in_batch = min(batch_size, len(requests) - start)
+        if new_answers > answers_in_batch / 2:
             return (monotonic() - started) / new_answers
     return 0.0
 
@@ -385,7 +386,7 @@ def _run_rounds(
     timer = AskTimer()
     result = CrawlResult(run)
     is_sentence = config.form == "chat" and not config.structured
-    ask_on = _stop_at_notice(asker.ask_on) if is_sentence else asker.ask_on
+    ask_on = _with_notice_check(asker.ask_on) if is_sentence else asker.ask_on
     pools = [TriplePool(arm, seed) for arm in config.arms for seed in config.seeds]
     progress_by_group: dict[tuple[str, str], GroupProgress] = {
         (pool.arm, group.id): GroupProgress(pool.arm, group.name)
@@ -421,6 +422,7 @@ def _run_rounds(
                     for generation in attempts
                     if generation.outcome != "ok"
                 )
+                # Every attempt but the last was followed by another.
                 result.retry_count += sum(
                     generation.outcome == "refused" for generation in attempts[:-1]
                 )
@@ -430,7 +432,7 @@ def _run_rounds(
             if plans:
                 result.iterations = iteration
                 progress.note(describe_coverage(result.groups))
-                progress.note(_format_examples(generations))
+                progress.note(_format_sample_statements(generations))
             if widths and plans:
                 widths.add(generations)
                 progress.note(widths.describe(config.groups))
@@ -569,10 +571,10 @@ def _plan_round(
     )
 
 
-MAX_EXAMPLES = 3  # statements, after each round
+MAX_STATEMENTS_SHOWN = 3  # statements, after each round
 
 
-def _format_examples(generations: Sequence[Sequence[Generation]]) -> str:
+def _format_sample_statements(generations: Sequence[Sequence[Generation]]) -> str:
     """A few statements of a round, of as many groups, spread over it."""
     sentences: dict[str, str] = {}
     for attempts in generations:
@@ -583,8 +585,8 @@ def _format_examples(generations: Sequence[Sequence[Generation]]) -> str:
             )
     if not sentences:
         return "no statement came of this round"
-    step = max(1, len(sentences) // MAX_EXAMPLES)
-    return f"for example: {' '.join(list(sentences.values())[::step][:MAX_EXAMPLES])}"
+    step = max(1, len(sentences) // MAX_STATEMENTS_SHOWN)
+    return f"for example: {' '.join(list(sentences.values())[::step][:MAX_STATEMENTS_SHOWN])}"
 
 
 class RefusalRetries:
@@ -613,14 +615,14 @@ AskOn = Callable[[Sequence[Request], Callable[[int, Answer], Request | None]], N
 """See `kgbias.graph.answers.LoggedModel.ask_on`."""
 
 
-_NOTICE_ANSWERS = 12  # answers, and the beginnings of sentences that they are given to
-_NOTICE_MIN_DISTINCT_PROMPTS = 3
-_NOTICE_WORDS = 3  # a model may have little to say
+_NOTICE_ANSWERS = 12  # first answers of a crawl that are compared
+_NOTICE_MIN_DISTINCT_PROMPTS = 3  # beginnings of sentences; one alone may well get one answer
+_NOTICE_MIN_WORDS = 3  # of a notice: a model may give the same short answer to all
 
 
-def _stop_at_notice(ask_on: AskOn) -> AskOn:
-    """The same, but a sentence that is each of the first answers, whatever was asked, is a notice
-    of the server, about a limit or an end of service: then it raises ModelError. A model may well
+def _with_notice_check(ask_on: AskOn) -> AskOn:
+    """`ask_on` that raises ModelError at a notice of the server, about a limit or an end of
+    service: a sentence that is each of the first answers, whatever was asked. A model may well
     decline always in the same words."""
     beginnings: list[str] = []
     texts: set[str] = set()
@@ -637,7 +639,7 @@ def _stop_at_notice(ask_on: AskOn) -> AskOn:
                     not others
                     and len(beginnings) == _NOTICE_ANSWERS
                     and len(set(beginnings)) >= _NOTICE_MIN_DISTINCT_PROMPTS
-                    and len(text.split()) >= _NOTICE_WORDS
+                    and len(text.split()) >= _NOTICE_MIN_WORDS
                     and not REFUSAL_FILTERS["refusal"](text)
                 ):
                     raise ModelError(
@@ -649,6 +651,17 @@ def _stop_at_notice(ask_on: AskOn) -> AskOn:
         ask_on(requests, compare)
 
     return ask_and_compare
+
+
+class _Place(NamedTuple):
+    """A place of a round: its number in the round, and how it is asked for now."""
+
+    number: int
+    plan: PromptPlan
+
+
+def _number_places(plans: Sequence[PromptPlan]) -> list[_Place]:
+    return [_Place(number, plan) for number, plan in enumerate(plans)]
 
 
 def _fill_places(
@@ -666,100 +679,110 @@ def _fill_places(
     has to read wait until all have come, and refused ones until it is known whether that helps.
     """
     attempts: list[list[Generation]] = [[] for _ in plans]
-    pending = list(enumerate(plans))
+    pending = _number_places(plans)
     while pending:
-        rejected: list[tuple[int, PromptPlan]] = []
+        rejected: list[_Place] = []
         for places in _split_retries(pending, attempts, retries):
-            if repeated_count := sum(bool(attempts[place]) for place, _ in places):
+            repeated_count = sum(bool(attempts[place.number]) for place in places)
+            if repeated_count:
                 progress.grow(repeated_count)
             rejected += _ask_places(config, run, places, attempts, ask_on, progress, judge, retries)
-        pending = [
-            (place, replan_attempt(config, plan, len(attempts[place])))
-            for place, plan in sorted(rejected, key=itemgetter(0))
-            if len(attempts[place]) < config.max_attempts
-        ]
+        pending = []
+        for place in sorted(rejected, key=attrgetter("number")):
+            attempt = len(attempts[place.number])
+            if attempt < config.max_attempts:
+                pending.append(_Place(place.number, replan_attempt(config, place.plan, attempt)))
     return attempts
 
 
 def _ask_places(
     config: CrawlConfig,
     run: Run,
-    places: Sequence[tuple[int, PromptPlan]],
+    places: Sequence[_Place],
     attempts: Sequence[list[Generation]],
     ask_on: AskOn,
     progress: Progress,
     judge: AcceptabilityJudge | None,
     retries: RefusalRetries,
-) -> list[tuple[int, PromptPlan]]:
+) -> list[_Place]:
     """Ask about these places; returns those that are rejected and were not asked about again."""
-    rejected: list[tuple[int, PromptPlan]] = []
-    plan_of = dict(places)
+    rejected: list[_Place] = []
+    numbers = [place.number for place in places]
+    plan_of = {place.number: place.plan for place in places}
     requests = _build_requests(config, places, attempts)
-    request_of = {place: request for (place, _), request in zip(places, requests, strict=True)}
+    request_of = dict(zip(numbers, requests, strict=True))
     unjudged: dict[int, Generation] = {}
 
-    def keep(place: int, generation: Generation) -> bool:
-        """Keep an attempt; whether it is rejected."""
-        earlier = attempts[place][-1] if attempts[place] else None
-        attempts[place].append(generation)
+    def keep(number: int, generation: Generation) -> bool:
+        """Keep an attempt at the place of this number; whether it is rejected."""
+        earlier = attempts[number][-1] if attempts[number] else None
+        attempts[number].append(generation)
         retries.count_answer(earlier, generation)
         if generation.outcome not in REJECTED_OUTCOMES:
             return False
         progress.advance(0, **{generation.outcome: 1})
         return True
 
-    def follow(number: int, answer: Answer) -> Request | None:
-        place = places[number][0]
-        attempt, plan = len(attempts[place]), plan_of[place]
-        generation = _read_generation(config, run, plan, attempt, request_of[place], answer)
+    def follow(request_index: int, answer: Answer) -> Request | None:
+        number = numbers[request_index]
+        attempt, plan = len(attempts[number]), plan_of[number]
+        generation = _read_generation(config, run, plan, attempt, request_of[number], answer)
         if judge is not None:
             # The judge reads all of them at once, when they have come.
-            unjudged[place] = generation
+            unjudged[number] = generation
             return None
-        if not keep(place, generation):
+        if not keep(number, generation):
             return None
         # Refused prompts wait: `_split_retries` finds out first whether asking again helps.
         if generation.outcome == "refused" or attempt + 1 >= config.max_attempts:
-            rejected.append((place, plan))
+            rejected.append(_Place(number, plan))
             return None
-        plan = plan_of[place] = replan_attempt(config, plan, attempt + 1)
+        plan = plan_of[number] = replan_attempt(config, plan, attempt + 1)
         progress.grow(1)
-        (request_of[place],) = _build_requests(config, [(place, plan)], attempts)
-        return request_of[place]
+        (request_of[number],) = _build_requests(config, [_Place(number, plan)], attempts)
+        return request_of[number]
 
     ask_on(requests, follow)
     if judge is not None:
         judged = mark_nonsense(list(unjudged.values()), judge, config.min_acceptability)
-        for place, generation in zip(unjudged, judged, strict=True):
-            if keep(place, generation):
-                rejected.append((place, plan_of[place]))
+        for number, generation in zip(unjudged, judged, strict=True):
+            if keep(number, generation):
+                rejected.append(_Place(number, plan_of[number]))
     return rejected
 
 
 def _split_retries(
-    places: Sequence[tuple[int, PromptPlan]],
+    places: Sequence[_Place],
     attempts: Sequence[Sequence[Generation]],
     retries: RefusalRetries,
-) -> Iterator[Sequence[tuple[int, PromptPlan]]]:
+) -> Iterator[Sequence[_Place]]:
     """The places to ask about in one attempt, in up to two parts: of those that were refused, first
     only as many as it takes to tell whether asking again is of use, and the rest if it is."""
-    refused = [p for p in places if attempts[p[0]] and attempts[p[0]][-1].outcome == "refused"]
+    refused: list[_Place] = []
+    for place in places:
+        earlier = attempts[place.number]
+        if earlier and earlier[-1].outcome == "refused":
+            refused.append(place)
     # Of as many prompts as possible: the first answer to each, then the second.
-    refused.sort(key=lambda p: (p[1].answer, p[0]))
+    refused.sort(key=lambda place: (place.plan.answer, place.number))
     retries_needed = max(0, REFUSAL_RETRY_TRIALS - retries.retry_count)
-    trial_places = {place for place, _ in refused[: retries_needed or len(refused)]}
-    later_places = {place for place, _ in refused} - trial_places
+    # Once enough were retried, it is known whether asking again is of use: nothing is on trial.
+    trial_places = refused[: retries_needed or len(refused)]
+    trial_numbers = {place.number for place in trial_places}
+    later_numbers = {place.number for place in refused} - trial_numbers
     if retries.always_refused:
-        later_places |= trial_places
-    if first_part := [p for p in places if p[0] not in later_places]:
+        later_numbers |= trial_numbers
+    first_part = [place for place in places if place.number not in later_numbers]
+    if first_part:
         yield first_part
-    if later_places and not retries.always_refused:
-        yield [p for p in places if p[0] in later_places]
+    # Asked after the first part has been answered, which may have settled it.
+    if later_numbers and not retries.always_refused:
+        yield [place for place in places if place.number in later_numbers]
 
 
 def _build_requests(
     config: CrawlConfig,
-    places: Sequence[tuple[int, PromptPlan]],
+    places: Sequence[_Place],
     attempts: Sequence[Sequence[Generation]] = (),
 ) -> list[Request]:
     """The next request of each place, after these attempts. The answers to a prompt follow each
@@ -767,8 +790,8 @@ def _build_requests(
     requests: list[Request] = []
     drawn: tuple[str, int] | None = None
     prompt: str | tuple[tuple[str, str], ...] = ""
-    for place, plan in places:
-        attempt = len(attempts[place]) if attempts else 0
+    for number, plan in places:
+        attempt = len(attempts[number]) if attempts else 0
         if (plan.path, attempt) != drawn:
             drawn, prompt = (plan.path, attempt), render_prompt(config, plan)
         requests.append(_build_request(config, plan, prompt, attempt))

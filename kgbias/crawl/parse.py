@@ -16,7 +16,7 @@ from functools import cache
 from html import unescape
 from typing import Any, NamedTuple, Protocol
 
-from kgbias.crawl.readers import english, german, lists
+from kgbias.crawl.readers import english, german, question_answer
 from kgbias.crawl.readers.base import AnswerReading, unparsable_reading
 from kgbias.crawl.readers.declared import DeclaredReader
 from kgbias.errors import UsageError, no_such
@@ -87,7 +87,7 @@ class AnswerReader(NamedTuple):
 
 
 READERS = {
-    "list": AnswerReader(lists.read_question_answer, 1),
+    "list": AnswerReader(question_answer.read_question_answer, 1),
     "english": AnswerReader(english.read_english, 3),
     "english-spacy": AnswerReader(english.read_english_with_spacy, 3, english.load_tagger),
     "german": AnswerReader(german.read_german, 3),
@@ -241,24 +241,24 @@ def _is_declared_refusal(reader: str, text: str) -> bool:
 _PROMPT_MARKS = re.compile(r"^\s*#?\s*|\s*(?:\nA:|\.\.\.)\s*$")
 
 
-class PromptSubject(NamedTuple):
-    """Whom a prompt asks about, and the predicate that it gives."""
+class PromptBeginning(NamedTuple):
+    """The sentence that a prompt begins: whom it is about, and the predicate that is given."""
 
     name: str
     predicate: str
 
 
-def parse_prompt(prompt: str, names: Iterable[str]) -> PromptSubject:
+def parse_prompt(prompt: str, names: Iterable[str]) -> PromptBeginning:
     """A prompt's name for the group, and the predicate it gives, "" if the model was to name it.
     `names` are the group's; ("", "") for a prompt without any of them."""
     matches = [
         match for name in names for match in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", prompt)
     ]
     if not matches:
-        return PromptSubject("", "")
+        return PromptBeginning("", "")
     # The last mention is what is asked about; of two that end there, the longer ("trans women").
     last_match = max(matches, key=lambda match: (match.end(), match.end() - match.start()))
-    return PromptSubject(
+    return PromptBeginning(
         last_match[0], " ".join(_PROMPT_MARKS.sub("", prompt[last_match.end() :]).split())
     )
 

@@ -64,7 +64,7 @@ def choose_subjects(
     return tuple(dict.fromkeys(chosen))
 
 
-def count_known_groups(groups: Sequence[Group], people: Sequence[Person]) -> Counter[str]:
-    """How many groups of each category are among the people of a pack."""
+def count_groups_with_people(groups: Sequence[Group], people: Sequence[Person]) -> Counter[str]:
+    """How many groups of each category have people in a pack."""
     places = {(p.category, p.group) for p in people}
     return Counter(g.category for g in groups if (g.category, g.name) in places)

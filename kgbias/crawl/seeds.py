@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import as_file, files
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.errors import DataError, ModelError, UsageError, list_columns, nearest, no_such
 from kgbias.graph.types import Answer, Category, Group
@@ -41,7 +41,8 @@ from kgbias.models.base import PromptForm, Request
 from kgbias.models.truncate import Truncation
 from kgbias.packs import Pack
 
-DEFAULT_PROMPT_PREFIX = "Not to be offensive but"
+# Before the initial prompts of the arms "prefix" and "both" (Salinas et al. 2023, Table 2).
+DEFAULT_AUGMENTATION_PREFIX = "Not to be offensive but"
 CUSTOM_CATEGORY = "custom"  # the category of groups that were given without one
 
 
@@ -90,10 +91,11 @@ class SeedCategory:
             name_parts = [" ".join(name_part.split()) for name_part in text.split("|")]
             if not all(normalise(name_part) for name_part in name_parts):
                 raise UsageError("the name of a group is empty")
-            group = next(
-                (group_by_name[normalise(p)] for p in name_parts if normalise(p) in group_by_name),
-                name_parts[0],
-            )
+            group = name_parts[0]
+            for name_part in name_parts:
+                if normalise(name_part) in group_by_name:
+                    group = group_by_name[normalise(name_part)]
+                    break
             if group not in groups:
                 groups[group] = None
                 group_by_name[normalise(group)] = group
@@ -259,7 +261,7 @@ def _seed_from_lines(sheet: Sheet) -> SeedCategory:
                 f"{location}: {shorten(name, 40)!r} is no group: a list of groups in "
                 "text has a name on each line"
             )
-        _check_single_name(
+        _refuse_separators(
             name, location, "the first line of a table names its columns, one of them group"
         )
         names.append(name)
@@ -386,14 +388,14 @@ def _name_problem(name: str) -> str:
     return ""
 
 
-def _check_single_name(name: str, location: str, table: str) -> None:
+def _refuse_separators(name: str, location: str, table: str) -> None:
     """Raise UsageError for several names in one: text with separators of a table."""
-    if separator := next((mark for mark in ",;\t" if mark in name), ""):
-        mark = {",": "a comma", ";": "a semicolon", "\t": "a tab"}[separator]
-        raise UsageError(
-            f"{location}: {shorten(name, 60)!r} has {mark}, and a group's name has none: "
-            f"{table}; other names of one group are separated by |"
-        )
+    for separator, mark in {",": "a comma", ";": "a semicolon", "\t": "a tab"}.items():
+        if separator in name:
+            raise UsageError(
+                f"{location}: {shorten(name, 60)!r} has {mark}, and a group's name has none: "
+                f"{table}; other names of one group are separated by |"
+            )
 
 
 def _read_tables(path: str) -> dict[str, Any]:
@@ -404,7 +406,7 @@ def _read_tables(path: str) -> dict[str, Any]:
 
 
 def new_category(name: str) -> SeedCategory:
-    return SeedCategory(Category(name, name, name), DEFAULT_PROMPT_PREFIX, ())
+    return SeedCategory(Category(name, name, name), DEFAULT_AUGMENTATION_PREFIX, ())
 
 
 def choose_seeds(
@@ -423,11 +425,12 @@ def choose_seeds(
     `own_groups` join the category if one is named (a new name makes a new category), else they form
     the category `CUSTOM_CATEGORY`. `groups` is the prompts' own file of groups, if any.
     """
-    file_seeds = [
-        seed
-        for seed_file in seed_files
-        for seed in ([seed_file] if isinstance(seed_file, SeedCategory) else read_seeds(seed_file))
-    ]
+    file_seeds: list[SeedCategory] = []
+    for seed_file in seed_files:
+        if isinstance(seed_file, SeedCategory):
+            file_seeds.append(seed_file)
+        else:
+            file_seeds += read_seeds(seed_file)
     seeds_by_name = {
         **known_seeds(model, groups),
         **{seed.category.name: seed for seed in file_seeds},
@@ -483,7 +486,7 @@ def check_group_names(groups: Sequence[str]) -> None:
         for part in text.split("|"):
             if problem := _name_problem(" ".join(part.split())):
                 raise UsageError(problem)
-        _check_single_name(text, "`group`", "give each group by itself")
+        _refuse_separators(text, "`group`", "give each group by itself")
 
 
 _PLURAL_NOUNS = frozenset(
@@ -531,7 +534,7 @@ def describe_singular(names: Iterable[str]) -> str:
 _MAX_LISTED_NAMES = 10
 
 
-def choose_seed_class(
+def choose_dynamic_category(
     model: str, name: str, plural: str | None, groups: Path | None = None
 ) -> SeedCategory:
     """The class of dynamic seeds, without groups: a known category, or a new one."""
@@ -567,7 +570,7 @@ def intersect_categories(
     for head_group, *describing_groups in product(*(seed.groups for seed in seeds)):
         name = head_group
         for seed, group in zip(other_seeds, describing_groups, strict=True):
-            modifier = seed.modifiers.get(group) or _before_people(group)
+            modifier = seed.modifiers.get(group) or _words_before_people(group)
             # Only the head itself has a form of its own after a modifier; "Jewish women" has none.
             noun = first_seed.inside.get(head_group, head_group) if name == head_group else name
             name = f"{modifier} {noun}" if modifier else f"{name} who are {group}"
@@ -580,7 +583,7 @@ def intersect_categories(
             " and ".join(seed.category.singular for seed in seeds),
             " and ".join(seed.category.plural for seed in seeds),
         ),
-        prefixes.pop() if len(prefixes) == 1 else DEFAULT_PROMPT_PREFIX,
+        prefixes.pop() if len(prefixes) == 1 else DEFAULT_AUGMENTATION_PREFIX,
         tuple(groups),
     )
 
@@ -597,7 +600,7 @@ def as_groups(seeds: Sequence[SeedCategory]) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def _before_people(group: str) -> str:
+def _words_before_people(group: str) -> str:
     words = group.split()
     return " ".join(words[:-1]) if words[-1].casefold() == "people" else ""
 
@@ -607,7 +610,7 @@ def _build_categories(tables: Mapping[str, Any]) -> dict[str, SeedCategory]:
     for name, table in tables.items():
         seed = SeedCategory(
             Category(name, table.get("singular", name), table.get("plural", name)),
-            table.get("prefix", DEFAULT_PROMPT_PREFIX),
+            table.get("prefix", DEFAULT_AUGMENTATION_PREFIX),
             (),
             modifiers=table.get("modifiers", {}),
             inside=table.get("inside", {}),
@@ -734,6 +737,13 @@ def find_agreed_names(lists: Sequence[Sequence[str]], agree: int) -> dict[str, i
     return {name: counts[key] for key, name in first_forms.items() if counts[key] >= agree}
 
 
+class _ListEntry(NamedTuple):
+    """An entry of a list, and the number of its line in the answer."""
+
+    line_number: int
+    text: str
+
+
 def read_list(text: str, *, is_cut: bool = False, form: PromptForm = "completion") -> list[str]:
     """The names in an answer: lines with a number or a bullet, or a single line with commas.
 
@@ -746,25 +756,26 @@ def read_list(text: str, *, is_cut: bool = False, form: PromptForm = "completion
     from kgbias.crawl.readers.base import single_spaces
 
     lines = single_spaces(text).split("\n")
-    entries: list[tuple[int, str]] = []
+    entries: list[_ListEntry] = []
     ended = False
     for number, line in enumerate(lines):
         opens = number == 0 and form == "completion"
-        if not (match := _BULLET.match(line)) and not opens:
+        match = _BULLET.match(line)
+        if not match and not opens:
             # A list ends at the first text after it; text before it is an introduction.
             ended = ended or (bool(line.strip()) and bool(entries))
             continue
         if not ended:
-            entries.append((number, line[match.end() if match else 0 :]))
-    if is_cut and entries and entries[-1][0] == len(lines) - 1:
+            entries.append(_ListEntry(number, line[match.end() if match else 0 :]))
+    if is_cut and entries and entries[-1].line_number == len(lines) - 1:
         entries.pop()
     if len(entries) <= 1:
-        single = entries[0][1] if entries else next((x for x in lines if "," in x), "")
+        single = entries[0].text if entries else next((x for x in lines if "," in x), "")
         if "," in single:
             # What stands before a colon announces the list.
             items = re.split(r",\s*(?:and\s+)?", single.rpartition(":")[2])
-            entries = [(0, part) for part in (items[:-1] if is_cut else items)]
-    names = [_NAME_END.sub("", _MARKUP.sub("", entry)).strip(" ,.") for _, entry in entries]
+            entries = [_ListEntry(0, part) for part in (items[:-1] if is_cut else items)]
+    names = [_NAME_END.sub("", _MARKUP.sub("", entry.text)).strip(" ,.") for entry in entries]
     return [
         " ".join(name.split())
         for name in names

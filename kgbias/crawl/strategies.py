@@ -65,15 +65,11 @@ class TriplePool:
     def _select_examples(self, group: Group) -> "_OtherTriples":
         """Cached for the next prompt, which usually asks about the same group."""
         group_id, is_only_group = group.id, len(self.category.groups) == 1
-        if self._other_triples is None or (
-            self._other_triples.group,
-            self._other_triples.pool_size,
-        ) != (
-            group_id,
-            len(self.triples),
-        ):
-            triples = [t for t in self.triples if is_only_group or t.group_id != group_id]
-            self._other_triples = _OtherTriples(group_id, len(self.triples), triples)
+        cached, pool_size = self._other_triples, len(self.triples)
+        if cached is not None and cached.group == group_id and cached.pool_size == pool_size:
+            return cached
+        triples = [t for t in self.triples if is_only_group or t.group_id != group_id]
+        self._other_triples = _OtherTriples(group_id, pool_size, triples)
         return self._other_triples
 
 

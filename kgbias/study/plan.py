@@ -18,7 +18,7 @@ from os.path import exists
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_type_hints
 
-from kgbias.crawl.configure import BudgetedCrawlArguments
+from kgbias.crawl.configure import BudgetedCrawlOptions
 from kgbias.errors import (
     DataError,
     Interrupted,
@@ -288,7 +288,7 @@ SAME_MODEL = "same"  # the model that the run asked
 _CRAWL_OPTIONS: Mapping[str, Any] = {
     "name": str,
     "repeat": int,
-    **get_type_hints(BudgetedCrawlArguments),
+    **get_type_hints(BudgetedCrawlOptions),
 }
 _TABLES = ("crawl", "measure", "report", "figures")
 _LISTS = (

@@ -8,7 +8,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, Unpack, overload
 
 from kgbias.crawl.config import CrawlConfig
-from kgbias.crawl.configure import BudgetedCrawlArguments, configure
+from kgbias.crawl.configure import BudgetedCrawlOptions, configure
 from kgbias.errors import ModelError, UsageError, no_such
 from kgbias.graph.store import DEFAULT_STORE, Store
 from kgbias.io.columns import Column
@@ -142,7 +142,7 @@ def plugins() -> Rows[Plugin]:
 
 @public_call
 def price(
-    model: str | Completer, *, repeat: int | None = None, **options: Unpack[BudgetedCrawlArguments]
+    model: str | Completer, *, repeat: int | None = None, **options: Unpack[BudgetedCrawlOptions]
 ) -> "Price":
     """What `Study.crawl` would ask with these parameters, and the difference between groups that it
     could show. Asks and opens nothing.
@@ -156,7 +156,7 @@ def price(
     """
     from kgbias.crawl.plans import price_crawl
 
-    prices, asking = split_prices(check_options(options, BudgetedCrawlArguments), model)
+    prices, asking = split_prices(check_options(options, BudgetedCrawlOptions), model)
     config = configure(spec_of(model, {}), **asking)
     estimate = price_crawl(config, 1 if repeat is None else repeat)
     return replace(
@@ -278,7 +278,7 @@ class Study(StudyComparison, StudyValidation):
         repeat: None = None,
         model_name: str | None = None,
         dry_run: Literal[False] = False,
-        **options: Unpack[BudgetedCrawlArguments],
+        **options: Unpack[BudgetedCrawlOptions],
     ) -> Run: ...
 
     @overload
@@ -290,7 +290,7 @@ class Study(StudyComparison, StudyValidation):
         repeat: int,
         model_name: str | None = None,
         dry_run: Literal[False] = False,
-        **options: Unpack[BudgetedCrawlArguments],
+        **options: Unpack[BudgetedCrawlOptions],
     ) -> "Series": ...
 
     @overload
@@ -302,7 +302,7 @@ class Study(StudyComparison, StudyValidation):
         repeat: int | None = None,
         model_name: str | None = None,
         dry_run: Literal[True],
-        **options: Unpack[BudgetedCrawlArguments],
+        **options: Unpack[BudgetedCrawlOptions],
     ) -> "Price": ...
 
     def crawl(
@@ -313,7 +313,7 @@ class Study(StudyComparison, StudyValidation):
         repeat: int | None = None,
         model_name: str | None = None,
         dry_run: bool = False,
-        **options: Unpack[BudgetedCrawlArguments],
+        **options: Unpack[BudgetedCrawlOptions],
     ) -> "Run | Series | Price":
         """Ask a model what it says about groups of people, and keep the answers as a graph.
 
@@ -376,7 +376,7 @@ class Study(StudyComparison, StudyValidation):
         name: str | None,
         repeat: int | None,
         model_name: str | None,
-        options: BudgetedCrawlArguments,
+        options: BudgetedCrawlOptions,
         after_round: "AfterRound | None" = None,
     ) -> "Run | Series":
         """See `crawl`; `after_round` as for `kgbias.crawl.crawler.crawl`."""
@@ -385,7 +385,7 @@ class Study(StudyComparison, StudyValidation):
         from kgbias.crawl.seeds import describe_singular
         from kgbias.models.budget import split_budget
 
-        opening, call_options = split_model_options(check_options(options, BudgetedCrawlArguments))
+        opening, call_options = split_model_options(check_options(options, BudgetedCrawlOptions))
         if model is not (opened := as_completer(model, model_name)):
             model, model_name = opened, None  # it has that name
         budget, asking = split_budget(call_options, spec := spec_of(model, opening))
@@ -438,7 +438,7 @@ class Study(StudyComparison, StudyValidation):
         model_name: str | None = None,
         asking: BeliefOptions | None = None,
         dry_run: Literal[False] = False,
-        **options: Unpack[BudgetedCrawlArguments],
+        **options: Unpack[BudgetedCrawlOptions],
     ) -> "AuditResult": ...
 
     @overload
@@ -452,7 +452,7 @@ class Study(StudyComparison, StudyValidation):
         model_name: str | None = None,
         asking: BeliefOptions | None = None,
         dry_run: Literal[True],
-        **options: Unpack[BudgetedCrawlArguments],
+        **options: Unpack[BudgetedCrawlOptions],
     ) -> "AuditPrice": ...
 
     def map(
@@ -465,7 +465,7 @@ class Study(StudyComparison, StudyValidation):
         model_name: str | None = None,
         asking: BeliefOptions | None = None,
         dry_run: bool = False,
-        **options: Unpack[BudgetedCrawlArguments],
+        **options: Unpack[BudgetedCrawlOptions],
     ) -> "AuditResult | AuditPrice":
         """Crawl a model, measure what it says, find what it believes, and write the report and the
         explorer. Repeat the call to continue where it stopped: what the store holds is neither
@@ -573,7 +573,7 @@ class Study(StudyComparison, StudyValidation):
         name: str | None,
         minutes: int,
         model_name: str | None,
-        options: BudgetedCrawlArguments,
+        options: BudgetedCrawlOptions,
     ) -> _FittedSizes:
         """The name of the run, and the sizes that were kept or that a trial gives."""
         from kgbias.crawl.crawler import time_answers
@@ -620,7 +620,7 @@ class Study(StudyComparison, StudyValidation):
         return _FittedSizes(name, {**fitted, "form": config.form})
 
     def _price_map(
-        self, model: str, asking: BeliefOptions | None, options: BudgetedCrawlArguments
+        self, model: str, asking: BeliefOptions | None, options: BudgetedCrawlOptions
     ) -> "AuditPrice":
         from kgbias.evidence.probe_plan import estimate_max_probes
         from kgbias.study.pipeline import (
@@ -659,7 +659,7 @@ class Study(StudyComparison, StudyValidation):
         model: "str | Completer | InMemory",
         repeat: int | None,
         model_name: str | None,
-        options: BudgetedCrawlArguments,
+        options: BudgetedCrawlOptions,
     ) -> "Price":
         from kgbias.study.pipeline import seconds_per_answer
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from kgbias.crawl.parse import READERS, read_answer, reader_label
 from kgbias.crawl.readers.base import MAX_OBJECT_WORDS
-from kgbias.crawl.readers.lists import MAX_PREDICATE_WORDS
+from kgbias.crawl.readers.question_answer import MAX_PREDICATE_WORDS
 from kgbias.errors import UsageError
 from kgbias.language.words import REFUSAL_FILTERS
 from tests.texts import Texts

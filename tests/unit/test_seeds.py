@@ -14,7 +14,7 @@ from kgbias.crawl.crawler import crawl
 from kgbias.crawl.seeds import (
     DynamicSeeds,
     as_groups,
-    choose_seed_class,
+    choose_dynamic_category,
     choose_seeds,
     describe_singular,
     find_agreed_names,
@@ -171,7 +171,7 @@ def lister(request: Request) -> str:
 
 
 def test_dynamic_and_hybrid_seeds(store: SQLiteStore) -> None:
-    category = choose_seed_class("any", "sign", "signs").with_groups(
+    category = choose_dynamic_category("any", "sign", "signs").with_groups(
         ["Pisces", "American people|Americans"]
     )
     config = small(seeds=(), dynamic=DynamicSeeds(category))
@@ -190,7 +190,7 @@ def test_dynamic_and_hybrid_seeds(store: SQLiteStore) -> None:
 
 
 def test_dynamic_seeds_go_on_after_a_stop(store: SQLiteStore) -> None:
-    config = small(dynamic=DynamicSeeds(choose_seed_class("any", "sign", "signs")))
+    config = small(dynamic=DynamicSeeds(choose_dynamic_category("any", "sign", "signs")))
     model = ScriptedModel(lister)
     with pytest.raises(Interrupted, match="running this again continues"):
         crawl(config, model, store, budget=Budget(max_requests=3))
@@ -200,16 +200,16 @@ def test_dynamic_seeds_go_on_after_a_stop(store: SQLiteStore) -> None:
 
 
 def test_dynamic_seeds_that_fail(store: SQLiteStore) -> None:
-    config = small(seeds=(), dynamic=DynamicSeeds(choose_seed_class("any", "religion", None)))
+    config = small(seeds=(), dynamic=DynamicSeeds(choose_dynamic_category("any", "religion", None)))
     with pytest.raises(UsageError, match="agree on no religion"):
         crawl(config, ScriptedModel(lambda _: "I cannot do that."), store)
     broken = ScriptedModel(lambda _: Completion("", "error", error="no route"), name="broken")
     with pytest.raises(ModelError, match="run it again"):
         crawl(config, broken, store)
     with pytest.raises(UsageError, match="`plural`"):
-        choose_seed_class("any", "zodiac", None)
+        choose_dynamic_category("any", "zodiac", None)
     with pytest.raises(UsageError, match="`seed_agree` must be"):
-        DynamicSeeds(choose_seed_class("any", "religion", None), prompts=2, agree=3)
+        DynamicSeeds(choose_dynamic_category("any", "religion", None), prompts=2, agree=3)
 
 
 def seeds_of(tmp_path: Path, name: str, content: str) -> list[tuple[str, tuple[str, ...]]]:

@@ -22,6 +22,7 @@ from typing import Any
 
 from kgbias.crawl.readers import sentences
 from kgbias.crawl.readers.base import AnswerReading
+from kgbias.crawl.readers.lexicon import PlacedWord
 from kgbias.crawl.readers.sentences import NoReading, SentenceGrammar
 from kgbias.errors import DataError, no_such
 
@@ -123,26 +124,27 @@ class DeclaredReader:
 
     def _find_object(self, subject: str, line: str) -> int:
         words = self._split(line)
-        folded = [word.casefold() for word, _ in words]
-        end = self._run(folded, 0, "before_verb")
+        folded = [word.text.casefold() for word in words]
+        end = self._skip_words(folded, 0, "before_verb")
         if self.verb_last:
             if not end and folded[:1] and folded[0] not in self.words["dangling"]:
-                return self._place(words, line, 1)
+                return self._object_start(words, line, 1)
             if not end:  # no word by itself ("अपने", one's own): "अपने घरों में"
-                end = self._run(folded, 0, "dangling") + 1
-            return self._place(words, line, self._run(folded, end, "prepositions"))
+                end = self._skip_words(folded, 0, "dangling") + 1
+            end = self._skip_words(folded, end, "prepositions")
+            return self._object_start(words, line, end)
         if end == len(folded):
             raise NoReading("no object")
         verb = folded[end]
-        if not self._is_verb(words[end][0]):
+        if not self._is_verb(words[end].text):
             if self.no_copula and end:
-                return self._place(words, line, end)  # 很 | 聪明
+                return self._object_start(words, line, end)  # 很 | 聪明
             raise NoReading("no verb after the group")
-        end = self._run(folded, end + 1, "after_verb")
+        end = self._skip_words(folded, end + 1, "after_verb")
         is_auxiliary = verb in self.words["auxiliaries"]
         if end + 1 < len(folded) and folded[end] in self.words["prepositions"] and not is_auxiliary:
             end += 1
-        return self._place(words, line, end)
+        return self._object_start(words, line, end)
 
     def _is_verb(self, word: str) -> bool:
         folded = word.casefold()
@@ -154,36 +156,40 @@ class DeclaredReader:
             return True
         return not self.verb_endings or (word.islower() and folded.endswith(self.verb_endings))
 
-    def _run(self, folded: Sequence[str], start: int, kind: str) -> int:
-        """The place after a run of words of a kind."""
+    def _skip_words(self, folded: Sequence[str], start: int, kind: str) -> int:
+        """The place after the words of a kind that stand at `start`."""
         end = start
         while end < len(folded) and folded[end] in self.words[kind]:
             end += 1
         return end
 
-    def _place(self, words: Sequence[tuple[str, int]], line: str, end: int) -> int:
+    def _object_start(self, words: Sequence[PlacedWord], line: str, end: int) -> int:
+        """Where the object starts after a predicate of `end` words, or of fewer, if nothing would
+        be left."""
         end = min(end, len(words) - 1)
         if end < 1:
             raise NoReading("no object")
-        place = words[end][1]
+        place = words[end].start
         while line[place - 1] in _OPENING_MARKS:  # dicen | "el amor ..."
             place -= 1
         return place
 
-    def _split(self, line: str) -> list[tuple[str, int]]:
+    def _split(self, line: str) -> list[PlacedWord]:
         """The words of a line with their places; without spaces, those that are declared, and then
         the rest as one."""
         if self.spaces:
-            return [(match.group(), match.start()) for match in _WORD.finditer(line)]
-        found: list[tuple[str, int]] = []
+            return [PlacedWord(match.group(), match.start()) for match in _WORD.finditer(line)]
+        found: list[PlacedWord] = []
         place, known = 0, self._known_words
         while word := next((w for w in known if line.startswith(w, place)), ""):
-            found.append((word, place))
+            found.append(PlacedWord(word, place))
             place += len(word)
             if word in self.words["verbs"]:
                 # A sentence has one verb: what follows may only belong to it.
                 known = tuple(w for w in known if w in self.words["after_verb"])
-        return [*found, (line[place:], place)] if line[place:] else found
+        if line[place:]:
+            found.append(PlacedWord(line[place:], place))
+        return found
 
     @cached_property
     def _known_words(self) -> tuple[str, ...]:
@@ -193,7 +199,8 @@ class DeclaredReader:
         return tuple(sorted(known, key=lambda word: (-len(word), word)))
 
     def _check_line(self, predicate: str | None, line: str, continues: bool) -> None:
-        first_word = next((word.casefold() for word, _ in self._split(line)), "")
+        words = self._split(line)
+        first_word = words[0].text.casefold() if words else ""
         if first_word in self.words["others"] and (predicate is None or not continues):
             raise NoReading("about others")
 

@@ -171,6 +171,7 @@ class _Clause:
         if main_place >= len(self.words):
             return _PredicateEnd(main_place, main_place)
         verb = self.words[main_place]
+        # "like" is nearly always the verb here (`lexicon`).
         if verb.kind not in _VERBAL_KINDS or verb.folded in english["prepositions"] - {"like"}:
             raise NoReading(
                 "no verb after the " + ("auxiliary" if main_place > first_place else "group")
@@ -329,10 +330,8 @@ def _check_line(predicate: str | None, line: str, continues: bool) -> None:
     first_place = lexicon.first_non_adverb_index(words)
     if first_place is None:
         return
-    head, word_after = (
-        words[first_place],
-        words[first_place + 1] if first_place + 1 < len(words) else None,
-    )
+    head = words[first_place]
+    word_after = words[first_place + 1] if first_place + 1 < len(words) else None
     finite = english["be"] - {"be", "been", "being"} | english["modals"] | english["auxiliaries"]
     subject, _, contracted = head.folded.partition("'")
     if not continues and _is_remark(words):

@@ -33,8 +33,8 @@ def read_german(answer: str, *, ended: bool, predicate: str | None, subject: str
 def _find_object(subject: str, line: str) -> int:
     german = load_table("german")
     words = list(lexicon.iter_words(line))
-    folded = [word.casefold() for word, _ in words]
-    verb = words[0][0]
+    folded = [word.text.casefold() for word in words]
+    verb = words[0].text
     if not ((verb.islower() and verb.endswith("n") and len(verb) > 2) or verb == "sind"):
         raise NoReading("no verb after the group")
     if verb in german["not_verbs"]:
@@ -51,7 +51,7 @@ def _find_object(subject: str, line: str) -> int:
     end = min(end, len(words) - 1)
     if not end:
         raise NoReading("no object")
-    return words[end][1]
+    return words[end].start
 
 
 def _check_line(predicate: str | None, line: str, continues: bool) -> None:

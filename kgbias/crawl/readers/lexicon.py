@@ -84,9 +84,16 @@ def verb_lemma(word: str) -> str | None:
     return verb and f"{modifier}-{verb}"
 
 
-def iter_words(line: str) -> Iterator[tuple[str, int]]:
+class PlacedWord(NamedTuple):
+    """A word of a line, and where it starts."""
+
+    text: str
+    start: int
+
+
+def iter_words(line: str) -> Iterator[PlacedWord]:
     """The words and marks of a line, each with its place."""
-    return ((match.group(), match.start()) for match in _WORD.finditer(line))
+    return (PlacedWord(match.group(), match.start()) for match in _WORD.finditer(line))
 
 
 def tag_words(line: str) -> list[TaggedWord]:

@@ -28,9 +28,9 @@ SENTENCE_WINDOW_CHARACTERS = 600
 MAX_PREDICATE_WORDS = 7
 _CHARACTERS_OF_A_WORD = 2  # where no spaces are written
 
-_QUOTES = str.maketrans("’‘“”„«»", '\'\'"""""')
+_PLAIN_QUOTES = str.maketrans("’‘“”„«»", '\'\'"""""')
 _FORM_MARKS = re.compile(r"[#|<>{}\[\]=\\]|\bhttps?:|_{2,}|\b[QA]\s?:")
-_BARE_FORM = re.compile(r"\s*[{\[<]")
+_MARKUP_START = re.compile(r"\s*[{\[<]")  # of JSON, a list or tags in place of a sentence
 _ABOUT_THE_LIST = re.compile(
     r"\b(?:this|these|the (?:above|following|previous|next)) (?:\w{1,20} )?"
     r"(?:sentence|statement|example|list|answer|response|phrase|opinion|quote|question)s?\b",
@@ -110,20 +110,21 @@ def _find_continuation(
     text = answer.lstrip()
     while text and unicodedata.combining(text[0]):
         text = text[1:].lstrip()
-    if _WORD_CONTINUATION.match(
-        answer
-    ):  # "Women can" and "'t be cruel" say the opposite of what was asked
+    # "Women can" and "'t be cruel" say the opposite of what was asked.
+    if _WORD_CONTINUATION.match(answer):
         raise NoReading("it goes on with the prompt's last word")
     is_truncated = len(text) > SENTENCE_WINDOW_CHARACTERS
     # Cut before any pattern is tried: time must not grow with the answer.
-    text = single_spaces(replace_controls(text[:SENTENCE_WINDOW_CHARACTERS]).translate(_QUOTES))
+    text = single_spaces(
+        replace_controls(text[:SENTENCE_WINDOW_CHARACTERS]).translate(_PLAIN_QUOTES)
+    )
     text = without_preamble(text)
     lines = [line for line in text.split("\n") if _LETTER.search(line)]
     while len(lines) > 1 and lines[0].rstrip(EDGE_CHARACTERS).endswith(":"):
         del lines[0]  # an announcement in words of its own
     if not lines:
         raise NoReading("empty object" if predicate else "empty answer")
-    if _BARE_FORM.match(lines[0]):
+    if _MARKUP_START.match(lines[0]):
         raise NoReading("marks of a form")
     line = without_bullet(lines[0].lstrip(EDGE_CHARACTERS)).lstrip(EDGE_CHARACTERS)
     if line == subject and len(lines) > 1:

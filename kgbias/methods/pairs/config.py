@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from kgbias.crawl.people import choose_subjects, count_known_groups
+from kgbias.crawl.people import choose_subjects, count_groups_with_people
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.generation_run import (
     GenerationConfig,
@@ -357,6 +357,6 @@ def _load_pack(folder: Path) -> PairsPack:
 
 def suggest_pairs(groups: Sequence[Group], folder: Path) -> Iterator[Suggestion]:
     """Requests about people of the pack, in categories of which it knows two groups or more."""
-    counts = count_known_groups(groups, load_pairs_pack().people)
+    counts = count_groups_with_people(groups, load_pairs_pack().people)
     if categories := [category for category, n in counts.items() if n > 1]:
         yield Suggestion({"category": categories})

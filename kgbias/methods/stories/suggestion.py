@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from kgbias.crawl.people import count_known_groups
+from kgbias.crawl.people import count_groups_with_people
 from kgbias.graph.types import Group
 from kgbias.io.files import write_text
 from kgbias.methods.stories.config import load_story_pack
@@ -19,7 +19,7 @@ def suggest_stories(groups: Sequence[Group], folder: Path) -> Iterator[Suggestio
     """Stories about people of the pack, in categories of which it knows all groups; and about
     people of the other groups, who get a file in the folder."""
     group_counts = Counter(g.category for g in groups)
-    known_counts = count_known_groups(groups, load_story_pack().people)
+    known_counts = count_groups_with_people(groups, load_story_pack().people)
     categories = [c for c, n in known_counts.items() if n == group_counts[c] > 1]
     if categories:
         yield Suggestion({"category": categories})
