@@ -180,6 +180,8 @@ class LocalStore:
         names: Collection[str] | None = None,
     ) -> QueryResult:
         self.view_seconds += time_work(lambda: self.views.view(self.url, names))[0]
+        if hasattr(self.views, "save"):  # not in earlier states of the code
+            self.views.save()
         return answer_query(self.views, self.url, text, parameters or {}, names)
 
 

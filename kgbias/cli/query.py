@@ -98,9 +98,9 @@ def query(
                 values["run"] = study.run().name
                 show.say(f"of run {values['run']}, the newest with statements", err=True)
             rows = study.query(name or "", **values)
-    result = QueryResult(rows.columns, [tuple(row.values()) for row in rows])
-    text_out = format_result(result, "json" if as_json else format_name)
-    show.print_block(text_out)
+        result = QueryResult(rows.columns, [tuple(row.values()) for row in rows])
+        text_out = format_result(result, "json" if as_json else format_name)
+        show.print_block(text_out)  # before the store is closed, which may wait for a view
 
 
 def _query_parameters(name: str) -> set[str]:

@@ -45,7 +45,9 @@ kept = view_cache.ViewCache()
 OBJECTS = "MATCH (o:Object) RETURN o.text AS text ORDER BY text"
 
 def ask(text=OBJECTS, names=("Object",), by=kept):
-    return [row[0] for row in answer_query(by, url, text, {}, names).rows]
+    rows = answer_query(by, url, text, {}, names).rows
+    by.save()
+    return [row[0] for row in rows]
 
 def files():
     return sorted((Path(os.environ["KGBIAS_CACHE"]) / "views").glob("*"))
@@ -150,6 +152,28 @@ def test_a_line_says_what_the_first_query_of_a_large_file_waits_for(
         for _ in range(2):
             assert store.query("MATCH (o:Object) RETURN count(o)").rows == [(3,)]
     texts.check("\n".join(lines))
+
+
+def test_a_view_is_saved_after_the_answer_and_before_the_store_is_closed(
+    filled: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code = """
+answer_query(kept, url, OBJECTS, {}, ("Object",))
+assert files() == []
+kept.save()
+assert len(files()) == 1
+"""
+    script(filled, tmp_path, code)
+    monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "other"))
+    filled.close()
+    with closing(sqlite3.connect(filled.url)) as connection, connection:
+        connection.execute(
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000) "
+            "INSERT INTO object (id, text) SELECT 'o' || x, 'thing ' || x FROM n"
+        )
+    with SQLiteStore(filled.url) as store:
+        store.query("MATCH (o:Object) RETURN count(o)", names={"Object"})
+    assert len(list((tmp_path / "other" / "views").iterdir())) == 1
 
 
 def test_a_view_that_comes_late_does_not_take_the_place_of_a_newer_one(

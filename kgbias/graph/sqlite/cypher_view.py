@@ -18,6 +18,8 @@ from kgbias.graph.cypher import QueryResult, Value, sanitise_query
 from kgbias.io.sandbox import start_python
 from kgbias.io.wording import how
 
+_SAVING_SECONDS = 30  # for which a view that is being saved is waited for, when a store is closed
+
 
 class CypherView:
     """A store's file as the embedded Cypher engine sees it. `notify` is called with a line of text
@@ -84,7 +86,7 @@ class CypherView:
             reply: QueryResult | KgbiasError = message
         except (EOFError, BrokenPipeError, pickle.UnpicklingError) as error:
             error_output = engine.stderr.read().decode(errors="replace").strip()
-            self.close()
+            self.close(patience=0)
             if timed_out.is_set():
                 raise UsageError(
                     f"the query took longer than {timeout:g} s: ask for less, or give "
@@ -104,20 +106,27 @@ class CypherView:
                 f"{reason}: ask for less, or push the run to a Neo4j server"
             ) from error
         except BaseException:  # Ctrl-C: its answer is no longer wanted
-            self.close()
+            self.close(patience=0)
             raise
         finally:
             if timer is not None:
                 timer.cancel()
         return reply
 
-    def close(self) -> None:
-        """Stop the engine, if it is running."""
+    def close(self, *, patience: float = _SAVING_SECONDS) -> None:
+        """Stop the engine, if it is running. It has so many seconds to end by itself, which is when
+        the view is saved."""
         if self._engine and self._lifeline is not None:
-            self._engine.kill()
-            self._engine.communicate()
-            os.close(self._lifeline)
-            self._engine = self._lifeline = None
+            try:
+                self._engine.communicate(timeout=patience)
+            except BaseException as error:
+                self._engine.kill()
+                self._engine.communicate()
+                if not isinstance(error, subprocess.TimeoutExpired):  # Ctrl-C
+                    raise
+            finally:
+                os.close(self._lifeline)
+                self._engine = self._lifeline = None
 
 
 class _StartedEngine(NamedTuple):

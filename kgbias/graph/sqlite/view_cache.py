@@ -43,6 +43,7 @@ class ViewCache:
     def __init__(self, notify: Callable[[str], None] = lambda _: None) -> None:
         self._notify = notify
         self._graphs: OrderedDict[_ViewKey, Any] = OrderedDict()
+        self._unsaved: list[tuple[Any, _ViewKey]] = []
 
     def view(self, url: str, names: Collection[str] | None) -> Any:
         """A read-only kglite graph of the store at `url` as it is now, with at least the labels and
@@ -73,7 +74,9 @@ class ViewCache:
                             f"the query waits for the graph of {url} to be read; it is kept for "
                             "the next ones until the store changes"
                         )
-                    graph = _build_view(database, key)
+                    graph, size = _build_view(database, key)
+                    if size >= _MIN_SAVED_SIZE:
+                        self._unsaved.append((graph, key))
         for stale_key in [k for k in self._graphs if k[0] == path and k[1] != state]:
             del self._graphs[stale_key]
         self._graphs[key] = graph
@@ -81,8 +84,20 @@ class ViewCache:
             self._graphs.popitem(last=False)
         return graph
 
+    def save(self) -> None:
+        """Save the views that were made, which no answer has to wait for."""
+        while self._unsaved:
+            _save_view(*self._unsaved.pop())
 
-def _build_view(database: Database, key: _ViewKey) -> Any:
+
+class _BuiltView(NamedTuple):
+    """A graph, with the number of its nodes and edges."""
+
+    graph: Any
+    size: int
+
+
+def _build_view(database: Database, key: _ViewKey) -> _BuiltView:
     """Tables are read while those before them are added, on two cores. kglite lets other threads of
     Python run for a part of the time alone, which is why a few are read ahead."""
     graph = kglite.KnowledgeGraph()
@@ -95,10 +110,8 @@ def _build_view(database: Database, key: _ViewKey) -> Any:
             if len(added) > _MAX_TABLES_AHEAD:
                 size += added.popleft().result()
         size += sum(future.result() for future in added)
-    if size >= _MIN_SAVED_SIZE:
-        _save_view(graph, key)
     graph.read_only(True)
-    return graph
+    return _BuiltView(graph, size)
 
 
 class _Table(NamedTuple):
