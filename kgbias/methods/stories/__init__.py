@@ -121,7 +121,7 @@ def write_stories(
         return _price(model, **options)
     from kgbias.methods.stories import write
     from kgbias.methods.stories.config import configure_stories
-    from kgbias.methods.stories.second_reader import open_reader
+    from kgbias.methods.stories.second_reader import open_second_reader
     from kgbias.study.opening import settle_form
     from kgbias.study.writing import write_run
 
@@ -129,7 +129,7 @@ def write_stories(
         config: "StoryConfig", completer: "Completer", store: "Store", **how: Any
     ) -> "StoriesSummary":
         progress = how["progress"]
-        with open_reader(config.reader, completer, options, progress) as opened:
+        with open_second_reader(config.reader, completer, options, progress) as opened:
             if opened is not None:
                 form = settle_form(opened, "", config.reading_form, None, progress)
                 config = replace(config, reading_form=form or config.reading_form)
@@ -144,13 +144,13 @@ def write_stories(
 
 def _price(model: "str | Completer", **options: Unpack[StorySpending]) -> "StoriesPrice":
     from kgbias.methods.stories.config import RULES, configure_stories
-    from kgbias.methods.stories.second_reader import check_reader
+    from kgbias.methods.stories.second_reader import check_reader_prices
     from kgbias.methods.stories.write import stories_price
     from kgbias.study.writing import price_run
 
     call_options = check_options(options, StorySpending)
     price = price_run(model, call_options, configure_stories, stories_price)
-    check_reader(options.get("reader") or RULES, options)
+    check_reader_prices(options.get("reader") or RULES, options)
     return price
 
 

@@ -32,8 +32,8 @@ DEFAULT_PACK = "stories"
 _STORY_FILE = "story.toml"
 _READING_FILE = "read.toml"
 RULES, MODEL = "rules", "model"
-RULE_READER = f"{RULES}@{VERSION}"
-MODEL_READER = f"{MODEL}@1"  # raised whenever `by_model` reads any answer differently
+RULE_READER_VERSION = f"{RULES}@{VERSION}"
+MODEL_READER_VERSION = f"{MODEL}@1"  # raised whenever `model_reader` reads any answer differently
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +121,14 @@ class StoryConfig(GenerationConfig):
         if self.reader != RULES and self.pack.reading:
             templates[self.pack.reading.label] = self.pack.reading.hash
             reading = {
-                "reader": MODEL_READER,
+                "reader": MODEL_READER_VERSION,
                 "reading": {"form": self.reading_form, "schema": self.reading_schema},
                 "read_by": dict(zip(("name", "asked"), self.read_by or (), strict=False)),
             }
         return {
             "people": people,
             "attributes": {a.name: a.predicate for a in self.pack.attributes},
-            "reader": RULE_READER,
+            "reader": RULE_READER_VERSION,
             "form": self.form,
             "samples": self.samples,
             "wordings": len(self.pack.template.wordings),

@@ -17,7 +17,7 @@ from kgbias.graph.profiles import Profile
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.rows import Result, Rows
 from kgbias.io.wording import pluralise
-from kgbias.methods.stories.config import RULE_READER
+from kgbias.methods.stories.config import RULE_READER_VERSION
 from kgbias.stats.keyness import (
     SIGNIFICANCE_LEVEL,
     Feature,
@@ -139,7 +139,7 @@ def find_links(
     profiles: Sequence[Profile],
     wordings: int,
     *,
-    reader: str = RULE_READER,
+    reader: str = RULE_READER_VERSION,
     categories: Sequence[str] = (),
     attributes: Sequence[str] = (),
     deals: int = DEFAULT_DEALS,

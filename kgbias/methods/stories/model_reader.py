@@ -8,7 +8,7 @@ says how often it is.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,14 +22,17 @@ from kgbias.methods.stories.rule_reader import (
     LEADING_WORDS,
     MAX_STORY_CHARS,
     MAX_VALUE_WORDS,
-    NON_BINARY,
+    NON_BINARY_PATTERN,
     PRONOUNS,
+    FoundValues,
     StoryClaim,
+    ValueSpan,
     clean_span,
+    load_origins,
+    load_parser,
+    load_word_lists,
     only_repeats,
-    origins,
-    parser,
-    word_lists,
+    place_value,
 )
 from kgbias.models.base import PromptForm, Request
 
@@ -109,7 +112,7 @@ def read_reading(
     if values is None:  # JSON may hold the words of a refusal
         return Reading(outcome, reason) if outcome != "ok" else Reading("unparsable", "no reading")
     prefix = f"{opening} " if opening else ""
-    doc = parser()(prefix + storable(text)[:MAX_STORY_CHARS])
+    doc = load_parser()(prefix + storable(text)[:MAX_STORY_CHARS])
     claims: dict[tuple[str, str], StoryClaim] = {}
     invented = []
     for attribute, phrases in values.items():
@@ -140,9 +143,6 @@ def _parse_values(answer_object: Any, attributes: Sequence[str]) -> dict[str, li
     return values
 
 
-FoundValues = Iterator[tuple[str, int, int]]  # values, and where the story has them
-
-
 def _find_words(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """The first place of the story with the words of a phrase, in any form."""
     before = _LEADING_WORDS.get(attribute, frozenset()) | _SUBJECTS
@@ -161,7 +161,7 @@ def _find_span(
 ) -> tuple[int, int] | None:
     """The first tokens from a character on with the words of a phrase; failing that, with its words
     but for those of `before` at its head."""
-    words = [t.lower_ for t in parser().make_doc(phrase) if not (t.is_punct or t.is_space)]
+    words = [t.lower_ for t in load_parser().make_doc(phrase) if not (t.is_punct or t.is_space)]
     phrase_forms = [{word, lemmatise_word(word)} for word in words]
     story_tokens = [t for t in doc if t.idx >= begins and not (t.is_punct or t.is_space)]
     # words that readers put before a value need not stand in the story: they are left off from the
@@ -184,35 +184,37 @@ def _word_forms(token: Any) -> set[str]:
 
 def _find_gender(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """The gender that a phrase names, and the first word of the story that shows it."""
-    if NON_BINARY.search(phrase):
-        if place := NON_BINARY.search(doc.text, begins):
-            yield "non-binary people", *place.span()
+    if NON_BINARY_PATTERN.search(phrase):
+        if place := NON_BINARY_PATTERN.search(doc.text, begins):
+            yield ValueSpan("non-binary people", *place.span())
         return
     words = set(re.findall(r"\w+", phrase.lower()))
     genders_named = [group for group, gender_words in _GENDERS.items() if gender_words & words]
     if len(genders_named) == 1:
         for token in doc:
             if token.idx >= begins and token.lower_ in _GENDERS[genders_named[0]]:
-                yield genders_named[0].casefold(), token.idx, token.idx + len(token)
+                yield place_value(genders_named[0].casefold(), token)
                 return
 
 
 def _find_origin(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """The people that a phrase names, and the first word of the story for it: "Mexico" for
     "Mexican"."""
-    origins_named = {origins()[w] for w in re.findall(r"\w+", phrase.lower()) if w in origins()}
+    origins_named = {
+        load_origins()[w] for w in re.findall(r"\w+", phrase.lower()) if w in load_origins()
+    }
     if not origins_named:
         yield from _find_words(doc, attribute, phrase, begins)
     for token in doc:
-        group = origins().get(token.lower_)
+        group = load_origins().get(token.lower_)
         if group in origins_named and token.idx >= begins and token.text[:1].isupper():
             origins_named.discard(group)
-            yield group, token.idx, token.idx + len(token)
+            yield place_value(group, token)
 
 
 def _find_family(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """The relatives that a phrase names, in the singular: "daughter" for "two daughters"."""
-    relatives = word_lists()["relatives"]
+    relatives = load_word_lists()["relatives"]
     relatives_named = {
         kin
         for w in re.findall(r"\w+", phrase.lower())
@@ -223,14 +225,14 @@ def _find_family(doc: Any, attribute: str, phrase: str, begins: int) -> FoundVal
     for token in doc:
         if token.idx >= begins and (kin := _word_forms(token) & relatives_named):
             relatives_named -= kin
-            yield min(kin, key=len), token.idx, token.idx + len(token)
+            yield place_value(min(kin, key=len), token)
 
 
 def _find_traits(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
     """Each trait of a phrase alone, in lower case."""
     for part in _LIST_SEPARATOR.split(phrase):
         for value, first, end in _find_words(doc, attribute, part, begins):
-            yield value.lower(), first, end
+            yield ValueSpan(value.lower(), first, end)
 
 
 def _find_turns(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValues:
@@ -243,7 +245,7 @@ def _find_turns(doc: Any, attribute: str, phrase: str, begins: int) -> FoundValu
             span = span[1:]
         words = [t for t in span[1:] if t.pos_ != "DET" and t.tag_ != "PRP$"]
         value = " ".join([span[0].lemma_, *(t.text for t in words)]).lower()
-        yield value, span[0].idx, stop
+        yield ValueSpan(value, span[0].idx, stop)
 
 
 _FINDERS: Mapping[str, Callable[[Any, str, str, int], FoundValues]] = {

@@ -46,7 +46,9 @@ _NOT_PLACES = frozenset("family life world end day time way moment".split())
 _SUBJECTS = {"Women": "she", "Men": "he", "": "they"}
 _MIN_PRONOUN_SHARE = 0.75  # of the pronouns, for the more frequent to be the main character's
 _MIN_PRONOUNS = 2
-NON_BINARY = re.compile(r"\b(?:non-?binary|genderqueer|genderfluid|agender)\b", re.IGNORECASE)
+NON_BINARY_PATTERN = re.compile(
+    r"\b(?:non-?binary|genderqueer|genderfluid|agender)\b", re.IGNORECASE
+)
 _NO_ORIGIN = frozenset({"Non-binary people", "Young people", "Old people"})
 _TRAILING_POS = frozenset("ADP PART DET CCONJ SCONJ AUX SPACE".split())  # not the end of a phrase
 LEADING_WORDS = frozenset("a an the his her their my its your our this that".split())
@@ -111,7 +113,7 @@ def read_story(
     Raises MissingExtra without spaCy and its English model.
     """
     prefix = f"{opening} " if opening else ""
-    doc = parser()(prefix + storable(text)[:MAX_STORY_CHARS])
+    doc = load_parser()(prefix + storable(text)[:MAX_STORY_CHARS])
     hero = _find_hero(doc, person_words)
     claims: dict[tuple[str, str], StoryClaim] = {}
     for attribute in attributes:
@@ -129,13 +131,13 @@ def only_repeats(value: str, prompt_words: str) -> bool:
     return set(_WORD.findall(value.casefold())) <= set(_WORD.findall(prompt_words.casefold()))
 
 
-def parser() -> Any:
+def load_parser() -> Any:
     """spaCy's tagger, parser and lemmatiser. Raises as `kgbias.models.english.load_english`."""
     return english.load_english("tagger", "parser", "attribute_ruler", "lemmatizer")
 
 
 @cache
-def word_lists() -> Mapping[str, frozenset[str]]:
+def load_word_lists() -> Mapping[str, frozenset[str]]:
     """The lists of words.toml, by name."""
     text = (files("kgbias.methods.stories") / "words.toml").read_text("utf-8")
     return {name: frozenset(words.split()) for name, words in tomllib.loads(text).items()}
@@ -149,30 +151,34 @@ class ValueSpan(NamedTuple):
     ends: int
 
 
-FoundValues = Iterator[tuple[str, int, int]]
+FoundValues = Iterator[ValueSpan]
+
+
+def place_value(value: str, token: Any) -> ValueSpan:
+    """A value that one token of the story says."""
+    return ValueSpan(value, token.idx, token.idx + len(token))
 
 
 def _find_hero(doc: Any, person_words: str) -> _Hero:
     pronouns_by_gender = {
         group: [t for t in doc if t.lower_ in possessive] for group, possessive in PRONOUNS.items()
     }
+    pronoun_count = sum(map(len, pronouns_by_gender.values()))
     gender_of_most = max(pronouns_by_gender, key=lambda g: len(pronouns_by_gender[g]))
-    if (
-        len(pronouns_by_gender[gender_of_most])
-        < _MIN_PRONOUN_SHARE * sum(map(len, pronouns_by_gender.values()))
-        or not pronouns_by_gender[gender_of_most]
-    ):
-        gender_of_most = ""
+    own_pronouns = pronouns_by_gender[gender_of_most]
+    if not own_pronouns or len(own_pronouns) < _MIN_PRONOUN_SHARE * pronoun_count:
+        # Somebody else of another gender is spoken of as often: the pronouns do not tell whose
+        # they are.
+        gender_of_most, own_pronouns = "", []
     gender, place = gender_of_most, (0, 0)
-    if spelt := NON_BINARY.search(doc.text):
+    spelt = NON_BINARY_PATTERN.search(doc.text)
+    if spelt:
         gender, place = "Non-binary people", spelt.span()
-    elif len(pronouns_by_gender.get(gender_of_most, ())) < _MIN_PRONOUNS:
+    elif len(own_pronouns) < _MIN_PRONOUNS:
         gender = ""
     else:
-        place = (
-            pronouns_by_gender[gender_of_most][0].idx,
-            pronouns_by_gender[gender_of_most][0].idx + len(pronouns_by_gender[gender_of_most][0]),
-        )
+        first_pronoun = own_pronouns[0]
+        place = first_pronoun.idx, first_pronoun.idx + len(first_pronoun)
     names = [
         t
         for t in doc
@@ -196,11 +202,11 @@ def _find_hero(doc: Any, person_words: str) -> _Hero:
 
 def _read_gender(doc: Any, hero: _Hero) -> FoundValues:
     if hero.gender:
-        yield hero.gender.casefold(), *hero.gender_span
+        yield ValueSpan(hero.gender.casefold(), *hero.gender_span)
 
 
 @cache
-def origins() -> Mapping[str, str]:
+def load_origins() -> Mapping[str, str]:
     """From a word that says where people are from, to their group: "mexican" and "mexico" to
     "mexican people". The groups are the peoples among those with declared names."""
     group_by_word: dict[str, str] = {}
@@ -216,7 +222,7 @@ def _read_origin(doc: Any, hero: _Hero) -> FoundValues:
     """A nationality or ethnicity said of the main character: "a Mexican nurse", "Ana was from
     Nigeria"."""
     for token in doc:
-        group = origins().get(token.lower_)
+        group = load_origins().get(token.lower_)
         if group is None or not token.text[:1].isupper():
             continue
         head = token.head
@@ -230,7 +236,7 @@ def _read_origin(doc: Any, hero: _Hero) -> FoundValues:
             )
             describes |= governor.lemma_ in ("bear", "raise", "grow") and hero.does(governor)
         if describes:
-            yield group, token.idx, token.idx + len(token)
+            yield place_value(group, token)
 
 
 def _describes_hero(token: Any, hero: _Hero) -> bool:
@@ -252,7 +258,7 @@ def _describes_hero(token: Any, hero: _Hero) -> bool:
 
 
 def _read_occupation(doc: Any, hero: _Hero) -> FoundValues:
-    titles = word_lists()["occupations"]
+    titles = load_word_lists()["occupations"]
     for token in doc:
         if token.lower_ == "as" and token.head.lemma_ in ("work", "job", "career"):
             at_work = hero.does(token.head) or hero.owns(token.head) or _hero_has(token.head, hero)
@@ -312,7 +318,7 @@ def _neutral_word(token: Any) -> str:
 def _read_family(doc: Any, hero: _Hero) -> FoundValues:
     """Relatives that are the main character's, in the singular: "daughter" for "two daughters",
     "child" for a mother or father."""
-    relatives = word_lists()["relatives"]
+    relatives = load_word_lists()["relatives"]
     for token in doc:
         kin = token.lemma_.lower() if token.lemma_.lower() in relatives else token.lower_
         if token.pos_ != "NOUN" or kin not in relatives:
@@ -351,9 +357,9 @@ def _read_family(doc: Any, hero: _Hero) -> FoundValues:
         if is_negated:
             continue
         if hero.owns(first_conjunct) or has_child or lives or mother_of:
-            yield kin, token.idx, token.idx + len(token)
+            yield place_value(kin, token)
         elif kin in _RELATIVE_OF and _describes_hero(token, hero):
-            yield _RELATIVE_OF[kin], token.idx, token.idx + len(token)
+            yield place_value(_RELATIVE_OF[kin], token)
 
 
 def _read_home(doc: Any, hero: _Hero) -> FoundValues:
@@ -408,11 +414,11 @@ def _noun_phrase(noun: Any) -> ValueSpan:
 
 def _read_traits(doc: Any, hero: _Hero) -> FoundValues:
     """Adjectives said of the main character; they may say what is true only for a while."""
-    never = word_lists()["not_traits"]
+    never = load_word_lists()["not_traits"]
     for token in doc:
         if token.pos_ != "ADJ" or token.lower_ in never or not token.text.isalpha():
             continue
-        if token.lower_ in origins() or any(c.dep_ == "neg" for c in token.children):
+        if token.lower_ in load_origins() or any(c.dep_ == "neg" for c in token.children):
             continue
         first_conjunct = token
         while first_conjunct.dep_ == "conj" and first_conjunct.head.pos_ in ("ADJ", "NOUN"):
@@ -430,23 +436,29 @@ def _read_traits(doc: Any, hero: _Hero) -> FoundValues:
             and _describes_hero(first_conjunct.head, hero)
         )
         if (is_complement and not negated and hero.does(first_conjunct.head)) or describes:
-            yield token.lower_, token.idx, token.idx + len(token)
+            yield place_value(token.lower_, token)
 
 
 def _is_person(noun: Any) -> bool:
     return (
         noun.lemma_.lower()
-        in word_lists()["occupations"] | word_lists()["relatives"] | word_lists()["people"]
+        in load_word_lists()["occupations"]
+        | load_word_lists()["relatives"]
+        | load_word_lists()["people"]
     )
 
 
 def _read_wants(doc: Any, hero: _Hero) -> FoundValues:
     """What the main character wants: "to open a bakery", "a better life"."""
     for token in doc:
-        if token.pos_ == "VERB" and token.lemma_ in word_lists()["want"] and hero.does(token):
+        if token.pos_ == "VERB" and token.lemma_ in load_word_lists()["want"] and hero.does(token):
             if not any(c.dep_ == "neg" for c in token.children):
                 yield from _wish_phrases(token)
-        elif token.lemma_ in word_lists()["longing"] and token.pos_ == "NOUN" and hero.owns(token):
+        elif (
+            token.lemma_ in load_word_lists()["longing"]
+            and token.pos_ == "NOUN"
+            and hero.owns(token)
+        ):
             yield from _wish_phrases(token)
             if token.dep_ == "nsubj" and token.head.lemma_ == "be":
                 yield from _wish_phrases(token.head)
@@ -494,9 +506,9 @@ def _read_happens(doc: Any, hero: _Hero) -> FoundValues:
         passive = any(c.dep_ in ("auxpass", "nsubjpass") for c in token.children) or (
             any(c.lemma_ == "get" and c.dep_ in ("aux", "auxpass") for c in token.children)
         )
-        if passive and token.lemma_ in word_lists()["done_to"] and hero.does(token):
-            yield f"be {token.lower_}", token.idx, token.idx + len(token)
-        elif not passive and token.lemma_ in word_lists()["done"] and hero.does(token):
+        if passive and token.lemma_ in load_word_lists()["done_to"] and hero.does(token):
+            yield place_value(f"be {token.lower_}", token)
+        elif not passive and token.lemma_ in load_word_lists()["done"] and hero.does(token):
             direct_object = next(
                 (c for c in token.children if c.dep_ == "dobj" and c.pos_ == "NOUN"), None
             )
@@ -506,10 +518,10 @@ def _read_happens(doc: Any, hero: _Hero) -> FoundValues:
                 else token.lemma_
             )
             ends = token if direct_object is None or direct_object.i < token.i else direct_object
-            yield value.lower(), token.idx, ends.idx + len(ends)
+            yield ValueSpan(value.lower(), token.idx, ends.idx + len(ends))
 
 
-READERS: Mapping[str, Callable[[Any, _Hero], Iterable[tuple[str, int, int]]]] = {
+READERS: Mapping[str, Callable[[Any, _Hero], Iterable[ValueSpan]]] = {
     "gender": _read_gender,
     "origin": _read_origin,
     "occupation": _read_occupation,

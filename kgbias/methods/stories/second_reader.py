@@ -13,7 +13,7 @@ from kgbias.study.opening import open_completer, split_model_options
 BUILT_IN_READERS = ("rules", "model")  # no second model
 
 
-def check_reader(reader: str, options: Mapping[str, Any]) -> None:
+def check_reader_prices(reader: str, options: Mapping[str, Any]) -> None:
     """Raise UsageError for prices, if a second model reads stories: its own are not known."""
     money = [n for n in ("max_cost", "price_in", "price_out", "prices") if options.get(n)]
     if reader not in BUILT_IN_READERS and money:
@@ -24,13 +24,13 @@ def check_reader(reader: str, options: Mapping[str, Any]) -> None:
 
 
 @contextmanager
-def open_reader(
+def open_second_reader(
     reader: str, teller: Completer, options: Mapping[str, Any], progress: Progress
 ) -> Iterator[Completer | None]:
     """The second model that reads another's stories, opened with the same options if both are on
     this machine or behind the same kind of server; None if rules or the teller itself read them.
-    Raises UsageError as `check_reader`."""
-    check_reader(reader, options)
+    Raises UsageError as `check_reader_prices`."""
+    check_reader_prices(reader, options)
     if reader in BUILT_IN_READERS:
         yield None
         return

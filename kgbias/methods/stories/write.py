@@ -13,7 +13,7 @@ the stories that do not say something.
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.graph.answers import LoggedModel
 from kgbias.graph.generation_run import CostEstimate, GenerationSummary, Person, classify_answer
@@ -21,9 +21,9 @@ from kgbias.graph.profiles import READING_STRATEGY, Profile, ProfilePart, descri
 from kgbias.graph.store import Store, StoredRun
 from kgbias.graph.types import Answer, Generation, Outcome, Run, Triple, node_id
 from kgbias.io.progress import Progress, SilentProgress
-from kgbias.methods.stories.config import RULE_READER, RULES, StoryConfig
+from kgbias.methods.stories.config import RULE_READER_VERSION, RULES, StoryConfig
 from kgbias.methods.stories.model_reader import Reading, read_reading, reading_request
-from kgbias.methods.stories.rule_reader import StoryClaim, parser, read_story
+from kgbias.methods.stories.rule_reader import StoryClaim, load_parser, read_story
 from kgbias.models.base import Completer, Request
 from kgbias.models.budget import Budget, estimate_tokens
 
@@ -40,7 +40,7 @@ class StoriesSummary(GenerationSummary):
     does not have, by group. `reader` is what read them; `readings` has the outcomes of requests to
     read, by a model."""
 
-    reader: str = RULE_READER
+    reader: str = RULE_READER_VERSION
     read_counts: dict[str, Counter[str]] = field(default_factory=dict)
     invented_counts: Counter[str] = field(default_factory=Counter)
     readings: Counter[str] = field(default_factory=Counter)
@@ -84,6 +84,21 @@ class _ReadStory:
     profile: Profile | None
 
 
+class _ModelReading(NamedTuple):
+    """What a model read from a story, and the generation that keeps what it was asked."""
+
+    reading: Reading
+    generation: Generation
+
+
+class StoryCharacter(NamedTuple):
+    """The main character of a story, the generation that asked for the story, and its text."""
+
+    profile: Profile
+    generation: Generation
+    text: str
+
+
 def write_stories(
     config: StoryConfig,
     model: Completer,
@@ -101,7 +116,7 @@ def write_stories(
     on Ctrl-C or when the budget is spent (the same call continues from there); RunConflict if the
     name belongs to a run with other settings.
     """
-    parser()
+    load_parser()  # so that a missing model stops the call before anything is paid for
     reporter, budget = progress or SilentProgress(), budget or Budget()
     asker = LoggedModel(model, store, reporter, budget=budget)
     reading = None
@@ -151,7 +166,7 @@ def write_stories(
 def _count_stories(
     result: StoriesSummary,
     stories: Sequence[_ReadStory],
-    readings: Mapping[str, tuple[Reading, Generation]],
+    readings: Mapping[str, _ModelReading],
 ) -> None:
     for story in stories:
         group = story.person.group
@@ -159,23 +174,25 @@ def _count_stories(
         result.read_counts[group].update(
             {p.attribute for p in story.profile.parts} if story.profile else ()
         )
-        if story_reading := readings.get(story.generations[0].path.rpartition("#")[0]):
-            result.readings[story_reading[0].outcome] += 1
-            result.invented_counts[group] += len(story_reading[0].invented)
+        place = story.generations[0].path.rpartition("#")[0]
+        if place in readings:
+            reading = readings[place].reading
+            result.readings[reading.outcome] += 1
+            result.invented_counts[group] += len(reading.invented)
 
 
-def collect_stories(run: StoredRun) -> list[tuple[Profile, Generation, str]]:
-    """Each character of a run of stories with the generation that asked for its story, and the
-    story, whole."""
+def collect_stories(run: StoredRun) -> list[StoryCharacter]:
+    """The characters of a run of stories, in its order."""
     first_generations: dict[str, Generation] = {}
     for generation in run.generations():
         if generation.strategy != READING_STRATEGY:
             first_generations.setdefault(generation.path.rpartition("#")[0], generation)
     profiles = run.profiles()
-    answers = run.store.answers([first_generations[p.path].answer_key for p in profiles])
+    generations = [first_generations[profile.path] for profile in profiles]
+    answers = run.store.answers([generation.answer_key for generation in generations])
     return [
-        (p, first_generations[p.path], answers[first_generations[p.path].answer_key].text)
-        for p in profiles
+        StoryCharacter(profile, generation, answers[generation.answer_key].text)
+        for profile, generation in zip(profiles, generations, strict=True)
     ]
 
 
@@ -196,7 +213,7 @@ def _story_request(config: StoryConfig, person: Person, sample: int) -> Request:
 
 def _read_by_model(
     config: StoryConfig, run: Run, stories: Sequence[_Story], asker: LoggedModel, progress: Progress
-) -> dict[str, tuple[Reading, Generation]]:
+) -> dict[str, _ModelReading]:
     """What a model reads from the stories that were told, by their place; and the generation that
     keeps what it was asked and how that ended."""
     told_stories = [story for story in stories if story.outcome == "ok"]
@@ -234,28 +251,26 @@ def _read_by_model(
             prompt=request.text,
             answer_key=answer.key,
         )
-        readings[story.place] = (reading, reading_generation)
+        readings[story.place] = _ModelReading(reading, reading_generation)
     return readings
 
 
 def _build_story(
-    config: StoryConfig, run: Run, story: _Story, reading: tuple[Reading, Generation] | None
+    config: StoryConfig, run: Run, story: _Story, model_reading: _ModelReading | None
 ) -> _ReadStory:
-    template, person, outcome, reason = (
-        config.pack.template,
-        story.person,
-        story.outcome,
-        story.reason,
-    )
+    template, person = config.pack.template, story.person
+    outcome, reason = story.outcome, story.reason
     predicates = {a.name: a.predicate for a in config.attributes(person)}
     claims: Sequence[StoryClaim] = ()
     was_read = outcome == "ok"
-    if reading:
-        claims = reading[0].claims
-        if reading[0].outcome != "ok":
+    if model_reading:
+        reading = model_reading.reading
+        claims = reading.claims
+        if reading.outcome != "ok":
+            # The story itself is no refusal, whatever its reader answered.
             was_read = False
-            outcome = "failed" if reading[0].outcome == "failed" else "unparsable"
-            reason = f"not read: {reading[0].reason}"
+            outcome = "failed" if reading.outcome == "failed" else "unparsable"
+            reason = f"not read: {reading.reason}"
     elif was_read:
         claims = read_story(story.answer.text, person.name, predicates, opening=story.opening)
     if was_read and not claims:
@@ -277,7 +292,7 @@ def _build_story(
     )
     labels = {"group": person.group, "category": person.category}
     profile = Profile(run.id, story.place, person.name, first_generation.group_id, labels)
-    reading_generations = [reading[1]] if reading else []
+    reading_generations = [model_reading.generation] if model_reading else []
     if not claims:
         return _ReadStory(
             person, [first_generation, *reading_generations], profile if was_read else None

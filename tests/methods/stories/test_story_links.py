@@ -20,7 +20,7 @@ from kgbias.methods.stories import stereotales
 from kgbias.methods.stories.config import configure_stories, load_story_pack, read_people
 from kgbias.methods.stories.contents import StoryRow
 from kgbias.methods.stories.links import BOUND, GOES, find_links
-from kgbias.methods.stories.second_reader import open_reader
+from kgbias.methods.stories.second_reader import open_second_reader
 from kgbias.models.base import ModelInfo
 from tests.conftest import require_modules
 from tests.texts import Texts
@@ -270,7 +270,7 @@ def test_a_reader_is_opened_as_the_teller_if_both_are_alike(
 
     monkeypatch.setattr("kgbias.models.open_model", open_model)
     tells: Any = SimpleNamespace(info=ModelInfo(teller))
-    with open_reader(reader, tells, {"timeout": 9.0}, SilentProgress()):
+    with open_second_reader(reader, tells, {"timeout": 9.0}, SilentProgress()):
         assert opened == [{"timeout": 9.0} if shared else {}]
 
 
