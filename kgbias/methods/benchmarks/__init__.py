@@ -32,7 +32,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 from kgbias.errors import DataError, UsageError, no_such
 from kgbias.io.columns import Column
 from kgbias.io.rows import Rows
-from kgbias.methods.benchmarks.options import CONVENTIONS, BenchmarkCall, BenchmarkOptions
+from kgbias.methods.benchmarks.options import CONVENTIONS, BenchmarkOptions, RunBenchmarksOptions
 from kgbias.parallel import LOCAL_EXECUTOR
 from kgbias.parameters import PathLike
 from kgbias.study.calls import public_call
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from kgbias.io.progress import Progress
     from kgbias.methods.benchmarks.base import Benchmark
     from kgbias.methods.benchmarks.board import BenchmarkCost, Board
-    from kgbias.methods.benchmarks.figures import PairFigures
+    from kgbias.methods.benchmarks.figures import BenchmarkFigures
     from kgbias.models.score.distributed import AnyScorer, ScorerSource
     from kgbias.study.opening import Models
     from kgbias.study.study import Study
@@ -61,7 +61,7 @@ def run_benchmarks(
     seed: int = 0,
     executor: str = LOCAL_EXECUTOR,
     processes: int | None = None,
-    **options: Unpack[BenchmarkCall],
+    **options: Unpack[RunBenchmarksOptions],
 ) -> "Board":
     """Score models on bias benchmarks, and compare them: figures with intervals, ranks with
     their probabilities, paired tests over the same items as one family, and whether the
@@ -92,44 +92,48 @@ def run_benchmarks(
         DataError: a file is not in its format.
     """
     from kgbias.methods.benchmarks.board import build_board
-    from kgbias.methods.benchmarks.tasks import (
+    from kgbias.methods.benchmarks.scoring import (
         NO_BENCHMARK,
-        check_specs,
-        open_task_scorer,
-        read_crawls,
-        read_tasks,
-        run_task,
+        as_distinct_models,
+        open_benchmark_scorer,
+        read_benchmarks,
+        read_crawled_models,
+        score_benchmark,
     )
     from kgbias.parallel import open_executor
     from kgbias.study.opening import OPENING_OPTIONS
 
     asked: Any = dict(options)
     opening: Any = {name: asked.pop(name) for name in OPENING_OPTIONS if name in asked}
-    specs = check_specs(models)
-    tasks = read_tasks(study.context, asked)
+    specs = as_distinct_models(models)
+    benchmarks = read_benchmarks(study.context, asked)
     outcomes, left_out = [], []
     with (
         study.context.working() as progress,
         open_executor(executor, progress, processes) as workers,
     ):
-        for spec in specs if tasks else ():
-            with open_task_scorer(study.context, spec, opening, progress, workers) as scorer:
+        for spec in specs if benchmarks else ():
+            with open_benchmark_scorer(study.context, spec, opening, progress, workers) as scorer:
                 model_info = study.context.apply_display_name(scorer).info
-                for task in tasks:
+                for benchmark in benchmarks:
                     try:
-                        outcomes.append(run_task(study.context, task, scorer, seed, progress))
+                        outcomes.append(
+                            score_benchmark(study.context, benchmark, scorer, seed, progress)
+                        )
                     except (UsageError, DataError) as error:
                         reason = str(error).replace(model_info.name, model_info.title)
-                        left_out.append(f"{task.title} of {model_info.title}: {reason}")
+                        left_out.append(f"{benchmark.title} of {model_info.title}: {reason}")
                         progress.note(f"left out: {left_out[-1]}")
-        crawled = read_crawls(study.context, specs)
+        crawled = read_crawled_models(study.context, specs)
         if len(crawled) == 1 and len(specs) > 1:
             left_out.append(
                 f"the measures of crawls: the store has a measured crawl of only one of these "
-                f"models, {crawled[0][0]}"
+                f"models, {crawled[0].name}"
             )
         if not outcomes and len(crawled) < 2:
-            raise UsageError(NO_BENCHMARK if not tasks else f"nothing was scored: {left_out[0]}")
+            raise UsageError(
+                NO_BENCHMARK if not benchmarks else f"nothing was scored: {left_out[0]}"
+            )
         result = build_board(outcomes, crawled, correction=correction, seed=seed, left_out=left_out)
         if output is not None:
             from kgbias.methods.benchmarks.page import write_benchmark
@@ -158,11 +162,12 @@ def estimate_cost(
         benchmarks: as for `run_benchmarks`.
     """
     from kgbias.methods.benchmarks.board import estimate_benchmark_cost
-    from kgbias.methods.benchmarks.tasks import check_specs, read_tasks
+    from kgbias.methods.benchmarks.scoring import as_distinct_models, read_benchmarks
     from kgbias.models.base import ModelInfo
     from kgbias.models.spec import is_on_server, resolve
 
-    specs, tasks = check_specs(models), read_tasks(study.context, benchmarks)
+    specs = as_distinct_models(models)
+    requested = read_benchmarks(study.context, benchmarks)
     infos = []
     for spec in specs:
         if not isinstance(spec, str):
@@ -171,9 +176,9 @@ def estimate_cost(
             infos.append(ModelInfo(spec) if is_on_server(spec) else resolve(spec).info)
     return Rows(
         [
-            estimate_benchmark_cost(info, task, study.context.existing_store)
+            estimate_benchmark_cost(info, benchmark, study.context.existing_store)
             for info in infos
-            for task in tasks
+            for benchmark in requested
         ],
         (
             Column("model"),
@@ -194,7 +199,7 @@ def score_crows_pairs(
     *,
     store: "Store | None" = None,
     progress: "Progress | None" = None,
-) -> "PairFigures":
+) -> "BenchmarkFigures":
     """The share of pairs whose more stereotypical sentence scores higher, in percent, with Wilson
     intervals, overall and by bias type; ties count as not preferred. See
     `kgbias.methods.benchmarks.crows.CrowsPairs` for the scoring.
@@ -222,7 +227,7 @@ def score_stereoset(
     seed: int = 0,
     store: "Store | None" = None,
     progress: "Progress | None" = None,
-) -> "PairFigures":
+) -> "BenchmarkFigures":
     """LMS, SS and ICAT, in percent: means over target terms, with bootstrap intervals over terms,
     overall and by domain. Figures of the intersentence part are named as such. Both conventions
     score alike; `as_published` (default: no) scores a causal model as the published codes do. See
@@ -252,7 +257,7 @@ def score_bbq(
     seed: int = 0,
     store: "Store | None" = None,
     progress: "Progress | None" = None,
-) -> "PairFigures":
+) -> "BenchmarkFigures":
     """Accuracy and both bias scores in ambiguous and disambiguated contexts, in percent, overall
     and by category, with bootstrap intervals over question templates. `paths` are the .jsonl files
     and optionally additional_metadata.csv. See `kgbias.methods.benchmarks.bbq.BBQ` for the scoring.
@@ -277,7 +282,7 @@ def score_winogender(
     seed: int = 0,
     store: "Store | None" = None,
     progress: "Progress | None" = None,
-) -> "PairFigures":
+) -> "BenchmarkFigures":
     """How often pronouns are resolved to the person they refer to, overall and by gender, and how
     often a sentence's male and female pronoun are resolved differently, in percent, with bootstrap
     intervals over occupations. See `kgbias.methods.benchmarks.winogender.Winogender` for the
@@ -302,15 +307,15 @@ def _score_benchmark(
     store: "Store | None",
     progress: "Progress | None",
     seed: int = 0,
-) -> "PairFigures":
-    from kgbias.methods.benchmarks.figures import BenchmarkFigure, PairFigures
+) -> "BenchmarkFigures":
+    from kgbias.methods.benchmarks.figures import BenchmarkFigure, BenchmarkFigures
     from kgbias.models.score.distributed import resolve_scorer
     from kgbias.probe.result import ScorerInfo
 
     scorer = resolve_scorer(scorer)
     result = benchmark.result(scorer, store, seed=seed, progress=progress)
     figures = tuple(BenchmarkFigure(m.domain, m.figure, m.estimate) for m in result.figures)
-    return PairFigures(ScorerInfo.from_scorer(scorer), convention, figures, result.remarks)
+    return BenchmarkFigures(ScorerInfo.from_scorer(scorer), convention, figures, result.remarks)
 
 
 def _check_convention(convention: str) -> None:

@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -173,20 +174,29 @@ class ItemBenchmark(Items, Benchmark):
         )
 
 
+class ContinuationScore(NamedTuple):
+    """How a text that follows another was scored: log p of its tokens given those before (for a
+    masked model, all other tokens), how many tokens it has, and how many were read for it."""
+
+    log_likelihood: float
+    token_count: int
+    tokens_read: int
+
+
 def score_continuations(
     scorer: TextScorer, pairs: Sequence[tuple[str, str]]
-) -> list[tuple[float, int, int]]:
-    """For each text that follows another (with a space between): log p of its tokens given those
-    before (for a masked model, all other tokens), the number of its tokens, and the number of
-    tokens read. A token that spans both texts belongs to the second."""
+) -> list[ContinuationScore]:
+    """The score of each text that follows another (with a space between). A token that spans both
+    texts belongs to the second."""
     # A server scores texts, not tokens: the two are asked for as a grid of one.
     if scorer.convention.kind == "server":
         scores = []
         for lead, text in pairs:
             grid = scorer.grid([lead], [text])
             whole_tokens = int(grid.probes.tokens[0, 0])
-            ll, n = grid.statement.log_likelihoods[0, 0], int(grid.statement.tokens[0, 0])
-            scores.append((float(ll), n, whole_tokens))
+            log_likelihood = float(grid.statement.log_likelihoods[0, 0])
+            token_count = int(grid.statement.tokens[0, 0])
+            scores.append(ContinuationScore(log_likelihood, token_count, whole_tokens))
         return scores
     texts: list[TokenIds] = []
     places: list[Sequence[int]] = []
@@ -202,7 +212,10 @@ def score_continuations(
         texts.append(whole_ids)
         places.append(range(shared_count, len(whole_ids)))
     rows = scorer.token_scores(texts, places)
-    return [(float(row.sum()), len(row), len(ids)) for row, ids in zip(rows, texts, strict=True)]
+    return [
+        ContinuationScore(float(row.sum()), len(row), len(ids))
+        for row, ids in zip(rows, texts, strict=True)
+    ]
 
 
 def places_by_domain(categories: Sequence[str]) -> list[tuple[str, list[int]]]:

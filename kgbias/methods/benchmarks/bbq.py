@@ -22,11 +22,11 @@ from kgbias.models.score.base import Array, TextScorer
 from kgbias.probe.items import ItemScores, make_item
 from kgbias.stats.units import UnitSums
 
-ANSWERS = ("ans0", "ans1", "ans2")
+ANSWER_COLUMNS = ("ans0", "ans1", "ans2")
 TABLE_FORMAT = TableFormat(
     "BBQ: `--bbq`",
     (
-        *((name,) for name in (*ANSWERS, "answer_info", "label", "context", "question")),
+        *((name,) for name in (*ANSWER_COLUMNS, "answer_info", "label", "context", "question")),
         *((name,) for name in ("question_polarity", "context_condition", "category")),
         *((name,) for name in ("example_id", "question_index")),
     ),
@@ -110,7 +110,7 @@ class BBQ(ItemBenchmark):
             "accuracy, disambiguated",
             "accuracy in disambiguated contexts",
             "how often the model answers what the context says, in percent",
-            chance=100 / len(ANSWERS),
+            chance=100 / len(ANSWER_COLUMNS),
         ),
         FigureInfo(
             "bias, disambiguated",
@@ -130,17 +130,17 @@ class BBQ(ItemBenchmark):
         self.items = [
             make_item(self.name, q.name, q.category, q.prompt, q.answers) for q in questions
         ]
-        self.sizes = [len(ANSWERS)] * len(questions)
+        self.sizes = [len(ANSWER_COLUMNS)] * len(questions)
 
     def ask(self, scorer: TextScorer, places: Sequence[int]) -> list[tuple[ItemScores, int]]:
         questions = [self._questions[n] for n in places]
         pairs = [(question.prompt, answer) for question in questions for answer in question.answers]
         rows = score_continuations(scorer, pairs)
         scored: list[tuple[ItemScores, int]] = []
-        for start in range(0, len(rows), len(ANSWERS)):
-            answer_rows = rows[start : start + len(ANSWERS)]
-            scores = tuple(ll for ll, *_ in answer_rows)
-            scored.append((scores, sum(read for *_, read in answer_rows)))
+        for start in range(0, len(rows), len(ANSWER_COLUMNS)):
+            answer_rows = rows[start : start + len(ANSWER_COLUMNS)]
+            scores = tuple(row.log_likelihood for row in answer_rows)
+            scored.append((scores, sum(row.tokens_read for row in answer_rows)))
         return scored
 
     def compute_figures(
@@ -257,7 +257,7 @@ def _read_bbq_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     return {
         **row,
         "answer_info": {
-            name: parse_literal(parse_literal(row["answer_info"])[name]) for name in ANSWERS
+            name: parse_literal(parse_literal(row["answer_info"])[name]) for name in ANSWER_COLUMNS
         },
         "stereotyped": parse_literal(metadata.get("stereotyped_groups") or ()),
     }
@@ -267,10 +267,12 @@ def _read_esbbq_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     """EsBBQ and CaBBQ (Ruiz-Fernández et al. 2025), as JSON lines or CSV. The answer that it cannot
     be known stands there as "unknown", to be worded."""
     unknown = "No se sabe" if row["question"].startswith("¿") else "No se sap"
-    info = {name: row.get(f"answer_info.{name}") or row["answer_info"][name] for name in ANSWERS}
+    info = {
+        name: row.get(f"answer_info.{name}") or row["answer_info"][name] for name in ANSWER_COLUMNS
+    }
     return {
         **row,
-        **{name: unknown if row[name] == "unknown" else row[name] for name in ANSWERS},
+        **{name: unknown if row[name] == "unknown" else row[name] for name in ANSWER_COLUMNS},
         "example_id": row["instance_id"],
         "question_index": row["template_id"],
         "answer_info": {name: parse_literal(own) for name, own in info.items()},
@@ -288,7 +290,7 @@ def _read_kobbq_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
     negative = question_kind == "bsd"  # which asks for the group of the stereotype
     return {
         **row,
-        **dict(zip(ANSWERS, choices, strict=True)),
+        **dict(zip(ANSWER_COLUMNS, choices, strict=True)),
         "category": category,
         "example_id": row["sample_id"],
         "question_index": template.rstrip("abcd"),
@@ -297,7 +299,7 @@ def _read_kobbq_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
         "label": choices.index(row["answer"]),
         "answer_info": {
             name: ["unknown" if choice == unknown else choice]
-            for name, choice in zip(ANSWERS, choices, strict=True)
+            for name, choice in zip(ANSWER_COLUMNS, choices, strict=True)
         },
         "stereotyped": [groups[biased if negative else 1 - biased]],
     }
@@ -310,7 +312,7 @@ def _read_cbbq_row(row: Mapping[str, Any]) -> Mapping[str, Any]:
         **row,
         "context_condition": row["context_condition"].replace("uous", ""),
         "question_polarity": row["question_polarity"].replace("_", ""),
-        "answer_info": {ANSWERS[0]: [row["ans0"]], ANSWERS[1]: [row["ans1"]], "ans2": ["unknown"]},
+        "answer_info": {"ans0": [row["ans0"]], "ans1": [row["ans1"]], "ans2": ["unknown"]},
         "stereotyped": [row["bias_targeted_groups"]],
     }
 
@@ -340,7 +342,7 @@ def _build_question(
     row: Mapping[str, Any], biased: Mapping[tuple[str, str], int], location: str
 ) -> BbqQuestion | None:
     """A question in BBQ's own fields; None for one with an empty text."""
-    answers = tuple(row[name] for name in ANSWERS)
+    answers = tuple(row[name] for name in ANSWER_COLUMNS)
     context, question, category = row["context"], row["question"], row["category"]
     polarity, condition = row["question_polarity"], row["context_condition"]
     label = int(row["label"])
@@ -351,7 +353,7 @@ def _build_question(
         return None
     if condition not in CONDITIONS or polarity not in ("neg", "nonneg") or label not in (0, 1, 2):
         raise DataError(f"{location}: context_condition, question_polarity or label is unknown")
-    labels = [[str(x) for x in row["answer_info"][name]] for name in ANSWERS]
+    labels = [[str(x) for x in row["answer_info"][name]] for name in ANSWER_COLUMNS]
     unknown = [n for n, of in enumerate(labels) if of[-1:] == ["unknown"]]
     if len(unknown) != 1:
         raise DataError(f"{location}: one answer must be labelled unknown, not {len(unknown)}")
@@ -379,7 +381,7 @@ def _build_question(
 
 def _other_answer(place: int, unknown: int) -> int:
     """The place of the answer that names the other group."""
-    return next(n for n in range(len(ANSWERS)) if n not in (place, unknown))
+    return next(n for n in range(len(ANSWER_COLUMNS)) if n not in (place, unknown))
 
 
 def _target_answer(

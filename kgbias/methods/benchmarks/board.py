@@ -87,6 +87,14 @@ class BenchmarkOutcome:
         )
 
 
+class CrawledModel(NamedTuple):
+    """A model's name, the run in which it was crawled, and that run's measured statements."""
+
+    name: str
+    run: str
+    samples: ModelSamples
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Models ranked by a figure, the one nearest to no bias first.
@@ -277,7 +285,7 @@ def short_names(specs: Sequence[str]) -> dict[str, str]:
 
 def build_board(
     outcomes: Sequence[BenchmarkOutcome],
-    crawled: Sequence[tuple[str, str, ModelSamples]] = (),
+    crawled: Sequence[CrawledModel] = (),
     *,
     correction: str = "holm",
     seed: int = 0,
@@ -287,7 +295,7 @@ def build_board(
 
     Args:
         outcomes: every model on every benchmark.
-        crawled: for each model that was crawled, its name, the run, and the run's statements.
+        crawled: the models whose crawls are compared besides.
         correction: "holm" or "bh", over all tests.
         seed: the random seed of resamples and permutations.
         left_out: what could not be scored.
@@ -321,7 +329,7 @@ def build_board(
         for first, second in combinations(standings, 2)
         if set(first.models) == set(second.models)
     ]
-    runs = tuple((model, run) for model, run, _ in crawled) if len(crawled) > 1 else ()
+    runs = tuple((model.name, model.run) for model in crawled) if len(crawled) > 1 else ()
     return Board(
         tuple(outcomes),
         tuple(standings),
@@ -433,14 +441,11 @@ class _ComparedCrawls(NamedTuple):
     standings: list[Standing]
 
 
-def _compare_crawls(
-    crawled: Sequence[tuple[str, str, ModelSamples]], correction: str, seed: int
-) -> _ComparedCrawls:
+def _compare_crawls(crawled: Sequence[CrawledModel], correction: str, seed: int) -> _ComparedCrawls:
     """The measures of the models' crawls over all statements about the groups that all crawls asked
     about."""
-    subjects = [
-        _pool_groups(name, subject, _common_groups(crawled)) for name, _, subject in crawled
-    ]
+    common_groups = _common_groups(crawled)
+    subjects = [_pool_groups(model.name, model.samples, common_groups) for model in crawled]
     try:
         tests, rankings = contrast_models(subjects, correction=correction, seed=seed)
     except UsageError:  # they share no measured group
@@ -489,8 +494,8 @@ def _compare_crawls(
 _ALL_GROUPS_GROUP = Group(ALL_GROUPS, "")
 
 
-def _common_groups(crawled: Sequence[tuple[str, str, ModelSamples]]) -> set[str]:
-    return set.intersection(*({g.id for g in subject.groups} for *_, subject in crawled))
+def _common_groups(crawled: Sequence[CrawledModel]) -> set[str]:
+    return set.intersection(*({g.id for g in model.samples.groups} for model in crawled))
 
 
 def _pool_groups(name: str, subject: ModelSamples, groups: set[str]) -> ModelSamples:

@@ -34,7 +34,7 @@ from kgbias.parameters import check_applies
 
 if TYPE_CHECKING:
     from kgbias.methods.benchmarks.board import BenchmarkCost, Board
-    from kgbias.methods.benchmarks.figures import PairFigures
+    from kgbias.methods.benchmarks.figures import BenchmarkFigures
 
 _OPENING_OPTIONS = ("begin", "device", "dtype", "base_url")
 
@@ -271,10 +271,10 @@ def pairs(store_url: str | None, **options: Any) -> Output:
         if store_url is not None:
             options["store"] = stack.enter_context(open_store(store_url, notify=progress.note))
         result = score(scorer, files[name], **drop_unset(**options), progress=progress)
-    return Output(result, lambda: _print_pairs(result))
+    return Output(result, lambda: _print_figures(result))
 
 
-def _print_pairs(result: "PairFigures") -> None:
+def _print_figures(result: "BenchmarkFigures") -> None:
     show.print_table(
         ("", "", "", ""),
         (

@@ -20,7 +20,7 @@ class BenchmarkFigure:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class PairFigures(Result):
+class BenchmarkFigures(Result):
     """The figures of a benchmark, and caveats on them."""
 
     model: ScorerInfo

@@ -29,5 +29,5 @@ class BenchmarkOptions(TypedDict, total=False):
     winogender: Table | None
 
 
-class BenchmarkCall(BenchmarkOptions, ScorerOptions, total=False):
-    """The same, and how to open the models."""
+class RunBenchmarksOptions(BenchmarkOptions, ScorerOptions, total=False):
+    """The options of `run_benchmarks`: the benchmarks, and how to open the models."""

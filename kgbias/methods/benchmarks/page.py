@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
@@ -66,7 +66,7 @@ def benchmark_tables(board: Board) -> Iterator[Table]:
             f"{standing.n} {standing.unit}.",
         )
     for title, rows in group_by_benchmark(board).items():
-        only = {figure for (_, figure), _ in rows}
+        only = {row.figure for row in rows}
         has_several = len(only) > 1
         yield Table(
             f"figures-{_slug(title)}",
@@ -76,16 +76,16 @@ def benchmark_tables(board: Board) -> Iterator[Table]:
                 *([Column("Figure")] if has_several else []),
                 *(
                     Column(o.model.title, ".3f", interval=True, title=o.model.title, missing="-")
-                    for o in rows[0][1]
+                    for o in rows[0].outcomes
                 ),
             ),
             [
                 [
-                    spoken_name(domain),
-                    *([figure] if has_several else []),
-                    *(_figure_cell(o, domain, figure) for o in own),
+                    spoken_name(row.domain),
+                    *([row.figure] if has_several else []),
+                    *(_figure_cell(o, row.domain, row.figure) for o in row.outcomes),
                 ]
-                for (domain, figure), own in rows
+                for row in rows
             ],
             "With 95% intervals." if has_several else f"{only.pop()}, with 95% intervals.",
         )
@@ -236,16 +236,21 @@ def _cost_table(board: Board) -> Table:
     )
 
 
-BenchmarkRows = list[tuple[tuple[str, str], list[BenchmarkOutcome]]]
+class FigureRow(NamedTuple):
+    """A figure of a domain, and the models that were scored on its benchmark."""
+
+    domain: str
+    figure: str
+    outcomes: list[BenchmarkOutcome]
 
 
-def group_by_benchmark(board: Board) -> dict[str, BenchmarkRows]:
+def group_by_benchmark(board: Board) -> dict[str, list[FigureRow]]:
     """The domains and figures of each benchmark, with the models scored on it."""
-    rows: dict[str, BenchmarkRows] = {}
+    rows: dict[str, list[FigureRow]] = {}
     for title in dict.fromkeys(o.title for o in board.outcomes):
         outcomes = [o for o in board.outcomes if o.title == title]
         keys = dict.fromkeys((m.domain, m.figure) for o in outcomes for m in o.figures)
-        rows[title] = [(key, outcomes) for key in keys]
+        rows[title] = [FigureRow(domain, figure, outcomes) for domain, figure in keys]
     return rows
 
 
@@ -395,7 +400,7 @@ def _size_plots(board: Board) -> list[tuple[str, Markup]]:
     plots = []
     for number, standing in enumerate(board.standings):
         points = [
-            (parameter_counts[m], e.value, e.low, e.high, m)
+            SizePoint(parameter_counts[m], e.value, e.low, e.high, m)
             for m, e in zip(standing.models, standing.values, strict=True)
             if m in parameter_counts and not math.isnan(e.value)
         ]
@@ -411,10 +416,20 @@ def _size_plots(board: Board) -> list[tuple[str, Markup]]:
 
 
 _LABEL_OVERLAP_DECADES = 0.2  # decades of size within which the labels of two points could overlap
-Point = tuple[int, float, float, float, str]
 
 
-def draw_size_scatter(points: Sequence[Point], label: str, unbiased: float | None) -> Any:
+class SizePoint(NamedTuple):
+    """A model in the scatter: the number of its parameters, its figure with the ends of the
+    interval, and its name."""
+
+    parameters: int
+    value: float
+    low: float
+    high: float
+    name: str
+
+
+def draw_size_scatter(points: Sequence[SizePoint], label: str, unbiased: float | None) -> Any:
     """A figure against the number of parameters, with intervals."""
     with figure_style():
         figure, axes = make_subplots(figsize=(COLUMN_INCHES, 2.6))
@@ -424,9 +439,11 @@ def draw_size_scatter(points: Sequence[Point], label: str, unbiased: float | Non
             axes.axhline(unbiased, color=NEUTRAL_COLOR, linewidth=1.2)
         axes.set_xscale("log")
         for size, value, low, high, name in points:
-            above = any(
-                value < v and abs(math.log10(size / s)) < _LABEL_OVERLAP_DECADES
-                for s, v, *_ in points
+            # The lower of two labels that would overlap goes below its point.
+            is_below = any(
+                value < other.value
+                and abs(math.log10(size / other.parameters)) < _LABEL_OVERLAP_DECADES
+                for other in points
             )
             if not math.isnan(low):
                 axes.plot([size, size], [low, high], color=INK_COLOR, linewidth=0.9)
@@ -434,7 +451,7 @@ def draw_size_scatter(points: Sequence[Point], label: str, unbiased: float | Non
             axes.annotate(
                 shorten_name(name, 20),
                 (size, value),
-                xytext=(5, -9 if above else 3),
+                xytext=(5, -9 if is_below else 3),
                 textcoords="offset points",
                 fontsize=7,
             )

@@ -1,11 +1,11 @@
-"""Which benchmarks a call asks for, and how one model is scored on one of them."""
+"""Scoring models: which benchmarks a call asks for, and how one model is scored on one of them."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from kgbias.compare.model_contrasts import ModelSamples, read_crawl_samples
+from kgbias.compare.model_contrasts import read_crawl_samples
 from kgbias.compare.run_pairs import read_single_arm
 from kgbias.compare.run_setup import list_setup_differences
 from kgbias.errors import UsageError, no_such
@@ -17,7 +17,7 @@ from kgbias.io.tables_in_memory import as_table_file
 from kgbias.methods.benchmarks.apx import Apx
 from kgbias.methods.benchmarks.base import Benchmark
 from kgbias.methods.benchmarks.bbq import read_bbq
-from kgbias.methods.benchmarks.board import BenchmarkOutcome
+from kgbias.methods.benchmarks.board import BenchmarkOutcome, CrawledModel
 from kgbias.methods.benchmarks.crows import read_crows_pairs
 from kgbias.methods.benchmarks.options import CONVENTIONS, BenchmarkOptions
 from kgbias.methods.benchmarks.sofa import Sofa, SofaOfRun, SofaOfSets
@@ -34,13 +34,14 @@ from kgbias.study.context import Context
 from kgbias.study.opening import as_models, open_spread_scorer
 
 
-def read_tasks(context: Context, options: BenchmarkOptions) -> list[Benchmark]:
-    tasks: list[Benchmark] = []
+def read_benchmarks(context: Context, options: BenchmarkOptions) -> list[Benchmark]:
+    """The benchmarks that a call asks for, with what their files hold."""
+    benchmarks: list[Benchmark] = []
     if (sofa := _sofa_benchmark(context, options)) is not None:
-        tasks.append(sofa)
+        benchmarks.append(sofa)
     names, descriptors = options.get("names"), options.get("descriptors")
     if options.get("apx") or names is not None or descriptors is not None:
-        tasks.append(
+        benchmarks.append(
             Apx(
                 read_names("globalbias" if names is None else names),
                 read_descriptors("globalbias" if descriptors is None else descriptors),
@@ -51,7 +52,7 @@ def read_tasks(context: Context, options: BenchmarkOptions) -> list[Benchmark]:
         raise UsageError("`as_published` needs `stereoset`")
     if (table := options.get("stereoset")) is not None:
         with as_table_file(table, ("context", "target")) as path:
-            tasks.append(read_stereoset(path, as_published=as_published))
+            benchmarks.append(read_stereoset(path, as_published=as_published))
     convention = options.get("convention")
     if convention is not None and options.get("crows_pairs") is None:
         raise UsageError("`convention` needs `crows_pairs`")
@@ -59,14 +60,14 @@ def read_tasks(context: Context, options: BenchmarkOptions) -> list[Benchmark]:
         raise UsageError(no_such("convention", convention, CONVENTIONS))
     if (table := options.get("crows_pairs")) is not None:
         with as_table_file(table, ("sent_more",)) as path:
-            tasks.append(read_crows_pairs(path, convention or CONVENTIONS[0]))
+            benchmarks.append(read_crows_pairs(path, convention or CONVENTIONS[0]))
     if files := options.get("bbq"):
         paths = [files] if isinstance(files, str | Path) else files
-        tasks.append(read_bbq([Path(path) for path in paths]))
+        benchmarks.append(read_bbq([Path(path) for path in paths]))
     if (table := options.get("winogender")) is not None:
         with as_table_file(table, ("sentid",)) as path:
-            tasks.append(read_winogender(path))
-    return tasks
+            benchmarks.append(read_winogender(path))
+    return benchmarks
 
 
 def _sofa_benchmark(context: Context, options: BenchmarkOptions) -> Sofa | None:
@@ -88,31 +89,31 @@ def _sofa_benchmark(context: Context, options: BenchmarkOptions) -> Sofa | None:
     return SofaOfSets(sets, name)
 
 
-def run_task(
-    context: Context, task: Benchmark, scorer: AnyScorer, seed: int, progress: Progress
+def score_benchmark(
+    context: Context, benchmark: Benchmark, scorer: AnyScorer, seed: int, progress: Progress
 ) -> BenchmarkOutcome:
-    result = task.result(scorer, context.writable(), seed=seed, progress=progress)
+    result = benchmark.result(scorer, context.writable(), seed=seed, progress=progress)
     model = ModelInfo(scorer.info.title, scorer.info.revision)  # as all of it names the model
     return BenchmarkOutcome(
         model,
         scorer.settings,
         scorer.parameters,
-        task.name,
-        task.title,
-        task.source,
+        benchmark.name,
+        benchmark.title,
+        benchmark.source,
         result.figures,
-        task.figures,
-        task.unit,
-        task.hub,
+        benchmark.figures,
+        benchmark.unit,
+        benchmark.hub,
         result.items,
         result.tokens,
         result.seconds,
-        task.parts,
+        benchmark.parts,
         result.remarks,
     )
 
 
-def read_crawls(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, ModelSamples]]:
+def read_crawled_models(context: Context, specs: Sequence[Any]) -> list[CrawledModel]:
     """Each model's newest complete crawl that was measured."""
     if context.existing_store is None:
         return []
@@ -123,18 +124,13 @@ def read_crawls(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, 
         model_name = next((n for n in (run.model.name, run.model.public_name) if n in names), None)
         if is_complete and model_name and context.existing_store.metrics(run.id):
             records[model_name] = run
-    subjects, stored_runs = [], []
+    crawled, stored_runs = [], []
     for name in (name for name in names if name in records):
         stored_run = StoredRun(context.existing_store, records[name])
         try:
-            title = stored_run.model.title
-            subjects.append(
-                (
-                    title,
-                    stored_run.name,
-                    read_crawl_samples(stored_run, read_single_arm(stored_run, Selection())),
-                )
-            )
+            arm = read_single_arm(stored_run, Selection())
+            samples = read_crawl_samples(stored_run, arm)
+            crawled.append(CrawledModel(stored_run.model.title, stored_run.name, samples))
             stored_runs.append(stored_run)
         except UsageError as error:  # it has several arms, and none was chosen
             context.remark(f"the crawl {stored_run.name} is not compared: {error}")
@@ -142,7 +138,7 @@ def read_crawls(context: Context, specs: Sequence[Any]) -> list[tuple[str, str, 
         context.remark(
             f"the crawls were not asked alike, and differ by that too: {'; '.join(differences)}"
         )
-    return subjects
+    return crawled
 
 
 NO_BENCHMARK = (
@@ -151,7 +147,8 @@ NO_BENCHMARK = (
 )
 
 
-def check_specs(models: Any) -> tuple[Any, ...]:
+def as_distinct_models(models: Any) -> tuple[Any, ...]:
+    """The models to benchmark, as specs or open; raises UsageError for none, or one named twice."""
     specs = as_models(models)
     if not specs:
         raise UsageError("name the models to benchmark")
@@ -169,7 +166,7 @@ def _stored_name(model: Any) -> str:
 
 
 @contextmanager
-def open_task_scorer(
+def open_benchmark_scorer(
     context: Context,
     model: Any,
     opening: ScorerOptions,

@@ -215,8 +215,8 @@ def _score_following(
         example_rows = rows[start : start + len(LABELS)]
         scored.append(
             (
-                tuple(float(np.exp(ll / n)) for ll, n, _ in example_rows),
-                sum(read for *_, read in example_rows),
+                tuple(float(np.exp(row.log_likelihood / row.token_count)) for row in example_rows),
+                sum(row.tokens_read for row in example_rows),
             )
         )
     return scored

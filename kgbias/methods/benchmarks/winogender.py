@@ -95,8 +95,11 @@ class Winogender(ItemBenchmark):
             pairs += [(lead, f"{mention}.") for mention in _participant_phrases(schema)]
         rows = score_continuations(scorer, pairs)
         return [
-            ((rows[n][0], rows[n + 1][0]), rows[n][2] + rows[n + 1][2])
-            for n in range(0, len(rows), 2)
+            (
+                (first.log_likelihood, second.log_likelihood),
+                first.tokens_read + second.tokens_read,
+            )
+            for first, second in zip(rows[::2], rows[1::2], strict=True)
         ]
 
     def compute_figures(

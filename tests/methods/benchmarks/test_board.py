@@ -31,7 +31,13 @@ from kgbias.graph.types import ProbedEdge, ProbeRun
 from kgbias.methods import apx, benchmarks
 from kgbias.methods.benchmarks.base import OVERALL, DomainFigure, FigureInfo
 from kgbias.methods.benchmarks.bbq import BBQ
-from kgbias.methods.benchmarks.board import BenchmarkOutcome, Board, build_board, short_names
+from kgbias.methods.benchmarks.board import (
+    BenchmarkOutcome,
+    Board,
+    CrawledModel,
+    build_board,
+    short_names,
+)
 from kgbias.methods.benchmarks.command import _print_board
 from kgbias.methods.benchmarks.crows import CrowsPairs
 from kgbias.methods.benchmarks.page import benchmark_tables, plain_records, render_benchmark
@@ -273,7 +279,10 @@ def test_figures_of_fewer_models_are_not_in_the_matrix() -> None:
         for kind in (CrowsPairs, Sofa)
         for m, v in (("a", 10.0), ("b", 20.0), ("c", 30.0))
     ]
-    crawled = [(name, "r", subject(name, shift, 30)) for name, shift in (("a", -0.5), ("b", 0.5))]
+    crawled = [
+        CrawledModel(name, "r", subject(name, shift, 30))
+        for name, shift in (("a", -0.5), ("b", 0.5))
+    ]
     found = build_board(rows, crawled)
     assert {a.model_count for a in found.agreements} >= {3}
     (table,) = [t for t in benchmark_tables(found) if t.label == "agreement"]
@@ -598,7 +607,7 @@ def test_a_call_that_cannot_be(
 def test_crawls_are_compared(texts: Texts) -> None:
     """Statements of all groups that both asked about; a lower regard is worse."""
     crawled = [
-        (name, f"run {name}", subject(name, shift, n))
+        CrawledModel(name, f"run {name}", subject(name, shift, n))
         for n, (name, shift) in enumerate((("low", -2.0), ("high", 2.0)))
     ]
     found = build_board([], crawled)
