@@ -19,11 +19,11 @@ from kgbias.methods.associations.effect import EQUALITY_TOLERANCE, Array, effect
 from kgbias.methods.associations.permutation import PValue, Tails, permutation_test
 from kgbias.methods.associations.result import (
     Association,
-    Contexts,
+    ContextVectors,
     SetUsage,
     Statistics,
     check_words,
-    describe_statistics,
+    statistics_settings,
 )
 from kgbias.methods.associations.sets import ROLES, AssociationTest
 from kgbias.models.base import ModelInfo
@@ -51,7 +51,7 @@ class RandomEffects:
 
 def ceat(
     test: AssociationTest,
-    contexts: Mapping[str, Contexts],
+    contexts: Mapping[str, ContextVectors],
     model: ModelInfo,
     statistics: Statistics | None = None,
     *,
@@ -126,7 +126,7 @@ def combine_draws(
         p_value=PValue(summary.p_value, "random-effects", tails, 0, -1, statistics.seed),
         statistic=float(x.mean() - y.mean()),
         sets=sets,
-        settings=describe_statistics(statistics, tails)
+        settings=statistics_settings(statistics, tails)
         | {"ddof": variance_ddof(statistics), "ceat_draws": len(effects), **settings},
         details={
             "standard_error": summary.error,

@@ -43,7 +43,7 @@ def _section_option(section: str, *names: str, **attributes: Any) -> Callable[[A
 
 TESTED_SECTION = "What is tested"
 STATISTICS_SECTION = "Statistics of every method"
-VECTORS_SECTION = "s-SEAT, w-SEAT and CEAT"
+ENCODER_SECTION = "s-SEAT, w-SEAT and CEAT"
 CONTEXTS_SECTION = "Where words are found: all but WEAT"
 CEAT_SECTION = "CEAT, and CEAT over LPBS"
 LPBS_SECTION = "LPBS"
@@ -138,20 +138,20 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
     help="SEAT and LPBS: what permutations exchange (default: word).",
 )
 @_section_option(
-    VECTORS_SECTION,
+    ENCODER_SECTION,
     "--encoding",
     metavar="NAME",
     help="word-average, word-first or word-last for w-SEAT (default: word-average); cls, last or "
     "mean for s-SEAT (default: the model's own); any for CEAT (default: word-average).",
 )
 @_section_option(
-    VECTORS_SECTION,
+    ENCODER_SECTION,
     "--layer",
     type=int,
     help="Hidden layer: 0 is the input embeddings, -1 the last (default: -1).",
 )
 @_section_option(
-    VECTORS_SECTION,
+    ENCODER_SECTION,
     "--search",
     is_flag=True,
     help="s-SEAT and w-SEAT: the best of all layers (s-SEAT: and encodings), with p corrected for "
@@ -334,7 +334,7 @@ def associate(
     def print_text() -> None:
         print_tests(results.test_records())
         print_group_associations(results.groups)
-        print_left_out(results)
+        print_left_out_tests(results)
 
     return Output(results, print_text)
 
@@ -387,7 +387,7 @@ def print_group_associations(agreement: "RegardAgreement | None") -> None:
     show.say(f"d: {words}; above 0 is nearer to the first")
 
 
-def print_left_out(results: "Associations") -> None:
+def print_left_out_tests(results: "Associations") -> None:
     """Print what was asked for but not tested, and why."""
     for line in results.left_out:
         show.say(f"left out: {line}")

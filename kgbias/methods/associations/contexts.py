@@ -15,7 +15,7 @@ from kgbias.graph.answers import LoggedModel
 from kgbias.graph.store import Store
 from kgbias.ids import content_id
 from kgbias.io.reading import parse_json, read_error
-from kgbias.methods.associations.result import Contexts
+from kgbias.methods.associations.result import ContextVectors
 from kgbias.methods.associations.sets import ROLES, AssociationTest
 from kgbias.methods.associations.weat import Embedder, fill_slot_templates
 from kgbias.models import open_model
@@ -104,7 +104,7 @@ class CorpusContexts:
         counts = dict.fromkeys(spans_by_word, 0)
         # One stream per word, so the texts kept for it do not depend on the other words.
         streams = {word: random.Random(f"{self.seed}:{word}") for word in spans_by_word}
-        for text in corpus_lines(self.path):
+        for text in iter_corpus_texts(self.path):
             words_met = set()
             for match in pattern.finditer(text):
                 for word in by_text.get(match[0].lower(), []):
@@ -189,7 +189,7 @@ class GeneratedContexts:
 class EmbeddedContexts(NamedTuple):
     """The vectors of words in their contexts, and the settings to name with the result."""
 
-    by_role: dict[str, Contexts]
+    by_role: dict[str, ContextVectors]
     settings: dict[str, Any]
 
 
@@ -213,7 +213,7 @@ def embed_contexts(
     contexts = {}
     for role in ROLES:
         present = {word: row for word, row in spans[role].items() if row}
-        contexts[role] = Contexts(
+        contexts[role] = ContextVectors(
             tuple(present),
             tuple(table[[place[span] for span in row]] for row in present.values()),
             tuple(word for word in spans[role] if word not in present),
@@ -242,7 +242,7 @@ def _cut_window(text: str, start: int, end: int, window: int | None) -> Span:
     )
 
 
-def corpus_lines(path: Path) -> Iterator[str]:
+def iter_corpus_texts(path: Path) -> Iterator[str]:
     """The texts of a corpus file: one per line, or the "text" of JSON lines."""
     try:
         with path.open(encoding="utf-8", errors="replace") as file:

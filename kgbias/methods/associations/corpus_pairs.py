@@ -8,6 +8,7 @@ import random
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from kgbias.methods.associations.ceat import (
     combine_draws,
     variance_ddof,
 )
-from kgbias.methods.associations.contexts import MAX_CONTEXTS, corpus_lines
+from kgbias.methods.associations.contexts import MAX_CONTEXTS, iter_corpus_texts
 from kgbias.methods.associations.effect import EQUALITY_TOLERANCE, Array, effect_sizes
 from kgbias.methods.associations.lpbs import Predictor, WordChoice, choose_words, fill_frame
 from kgbias.methods.associations.result import (
@@ -74,41 +75,44 @@ class CorpusPairs:
         sentences_by_pair: dict[AttributeTarget, list[FilledTemplate]] = {}
         counts: dict[AttributeTarget, int] = {}
         streams: dict[AttributeTarget, random.Random] = {}
-        for line in corpus_lines(self.path):
-            matches = list(pattern.finditer(line))
-            pairs_met = set()
-            for target_match in matches:
-                for attribute_match in matches:
-                    if target_match is attribute_match or (
-                        forwards and attribute_match.start() < target_match.end()
-                    ):
-                        continue
-                    text_between = line[
-                        min(target_match.end(), attribute_match.end()) : max(
-                            target_match.start(), attribute_match.start()
-                        )
-                    ]
-                    if len(text_between.split()) > self.apart:
-                        continue
-                    for target in _matching_words(target_match, roles["t"]):
-                        for attribute in _matching_words(attribute_match, roles["a"]):
-                            key = (attribute, target)
-                            if key in pairs_met:
-                                continue
-                            pairs_met.add(key)
-                            stream = streams.setdefault(
-                                key, random.Random(f"{self.seed}:{attribute}:{target}")
-                            )
-                            counts[key] = counts.get(key, 0) + 1
-                            sentence = _cut_window(
-                                line, target_match.span(), attribute_match.span(), self.window
-                            )
-                            rows = sentences_by_pair.setdefault(key, [])
-                            if len(rows) < self.most:
-                                rows.append(sentence)
-                            elif (place := stream.randrange(counts[key])) < self.most:
-                                rows[place] = sentence
+        for line in iter_corpus_texts(self.path):
+            pairs = self._find_in_line(line, list(pattern.finditer(line)), roles, forwards)
+            for key, sentence in pairs.items():
+                attribute, target = key
+                stream = streams.setdefault(key, random.Random(f"{self.seed}:{attribute}:{target}"))
+                counts[key] = counts.get(key, 0) + 1
+                rows = sentences_by_pair.setdefault(key, [])
+                if len(rows) < self.most:
+                    rows.append(sentence)
+                    continue
+                place = stream.randrange(counts[key])
+                if place < self.most:
+                    rows[place] = sentence
         return sentences_by_pair
+
+    def _find_in_line(
+        self,
+        line: str,
+        matches: Sequence[re.Match[str]],
+        roles: Mapping[str, Mapping[str, Sequence[str]]],
+        forwards: bool,
+    ) -> dict[AttributeTarget, FilledTemplate]:
+        """The first place in a line of each attribute and target that stand near enough."""
+        sentences: dict[AttributeTarget, FilledTemplate] = {}
+        for target_match, attribute_match in permutations(matches, 2):
+            if forwards and attribute_match.start() < target_match.end():
+                continue
+            first, second = sorted((target_match, attribute_match), key=lambda m: m.start())
+            if len(line[first.end() : second.start()].split()) > self.apart:
+                continue
+            for target in _matching_words(target_match, roles["t"]):
+                for attribute in _matching_words(attribute_match, roles["a"]):
+                    # A text counts once for a pair, however often it has both words.
+                    if (attribute, target) not in sentences:
+                        sentences[attribute, target] = _cut_window(
+                            line, target_match.span(), attribute_match.span(), self.window
+                        )
+        return sentences
 
     def describe(self) -> dict[str, Any]:
         return {
@@ -140,13 +144,12 @@ class LogRatios:
 
     def expected_biases(self) -> Array:
         """The expected bias of each attribute, [attributes]: the mean over X minus that over Y."""
-        return np.array(
-            [
-                np.mean([row.mean() for row in self.list_ratios(attribute, "x")])
-                - np.mean([row.mean() for row in self.list_ratios(attribute, "y")])
-                for attribute in self.attributes
-            ]
-        )
+        biases = [self._mean_ratio(a, "x") - self._mean_ratio(a, "y") for a in self.attributes]
+        return np.array(biases)
+
+    def _mean_ratio(self, attribute: str, side: str) -> float:
+        # The mean of means: a target with many contexts counts no more than another.
+        return float(np.mean([row.mean() for row in self.list_ratios(attribute, side)]))
 
 
 def measure_ratios(

@@ -33,10 +33,10 @@ from kgbias.methods.associations.graph import (
     associate_groups,
     build_groups_test,
     find_targets,
-    regard_sets,
+    regard_attribute_sets,
     save_groups,
     save_results,
-    topic_sets,
+    topic_attribute_sets,
 )
 from kgbias.methods.associations.methods import (
     CONTEXT_PARAMETERS,
@@ -109,10 +109,10 @@ class GroupTestSets:
         """The attribute sets: two topics, the run's own words of regard, or a pair from the
         literature (pleasant and unpleasant by default)."""
         if self.topics is not None:
-            pair = topic_sets(self.run.record, self.run.topics(), *self.topics)
+            pair = topic_attribute_sets(self.run.record, self.run.topics(), *self.topics)
             remedy = "measure more topic words, or name another topic"
         elif self.attributes == REGARD_ATTRIBUTES:
-            pair = regard_sets(self.statements.triples)
+            pair = regard_attribute_sets(self.statements.triples)
             remedy = "crawl more, or take other `attributes`"
         else:
             pair = attribute_pair(

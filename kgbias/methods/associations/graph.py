@@ -128,7 +128,7 @@ def regard_words(
     return positive, negative
 
 
-def regard_sets(
+def regard_attribute_sets(
     triples: Sequence[TripleView], max_words: int = MAX_REGARD_WORDS
 ) -> tuple[WordSet, WordSet]:
     """The words of positive and of negative regard over all groups of the run, as attribute sets
@@ -143,7 +143,7 @@ def regard_sets(
 
 def build_groups_test(x: WordSet, y: WordSet, a: WordSet, b: WordSet) -> AssociationTest:
     """A test of two groups, by their indicators (`target_sets`), with attributes from
-    `attribute_pair`, `regard_sets` or `topic_sets`."""
+    `attribute_pair`, `regard_attribute_sets` or `topic_attribute_sets`."""
     sources = dict.fromkeys(words.source for words in (x, y, a, b) if words.source)
     return AssociationTest(
         name=f"{x.concept} against {y.concept}",
@@ -157,7 +157,7 @@ def build_groups_test(x: WordSet, y: WordSet, a: WordSet, b: WordSet) -> Associa
     )
 
 
-def topic_sets(
+def topic_attribute_sets(
     run: Run, models: Sequence[TopicModel], first: str, second: str
 ) -> tuple[WordSet, WordSet]:
     """The words of two topics of a run as attribute sets, without the words they share.
@@ -269,8 +269,8 @@ def _content_words(text: str) -> list[str]:
 
 
 SC_WEAT_MEASURE = "sc_weat"
-MIN_SHARED_WORDS = 3
-"""The least number of a topic's words that an attribute set must hold to be about it."""
+MIN_TOPIC_WORDS = 3
+"""How many of a topic's words an attribute set must hold to be about it."""
 
 
 def save_results(
@@ -286,7 +286,7 @@ def save_results(
     names, or that `indicators` (None: the shipped ones) say the concept is about, TARGET for X or
     Y, ATTRIBUTE for A or B (the male terms of WEAT 7). It gets an ATTRIBUTE edge to each object
     whose text is an attribute word, and to each topic of the run that shares at least
-    `MIN_SHARED_WORDS` words with an attribute set.
+    `MIN_TOPIC_WORDS` words with an attribute set.
     """
     nodes = [
         AssociationNode(
@@ -356,8 +356,8 @@ def _names_for_concept(indicators: Indicators, concept: str) -> Iterator[str]:
 
 def _related_topics(test: AssociationTest, topics: Sequence[Topic]) -> set[tuple[str, str]]:
     """The attribute sides that are about a topic, with its id: a side is if it holds
-    `MIN_SHARED_WORDS` of the topic's words, or all of them, or all but those that the topic of the
-    other side also has (`topic_sets`)."""
+    `MIN_TOPIC_WORDS` of the topic's words, or all of them, or all but those that the topic of the
+    other side also has (`topic_attribute_sets`)."""
     a, b = set(test.a.words), set(test.b.words)
     sides_found: set[tuple[str, str]] = set()
     for topic in topics:
@@ -365,10 +365,10 @@ def _related_topics(test: AssociationTest, topics: Sequence[Topic]) -> set[tuple
         sides_found |= {
             (side, topic.id)
             for side, attribute_words in (("a", a), ("b", b))
-            if attribute_words == words or len(attribute_words & words) >= MIN_SHARED_WORDS
+            if attribute_words == words or len(attribute_words & words) >= MIN_TOPIC_WORDS
         }
-        # `topic_sets` took the words that two topics share out of both: this side is about its
-        # topic if what it lacks is what another topic, the other side's, lacks too.
+        # `topic_attribute_sets` took the words that two topics share out of both: this side is
+        # about its topic if what it lacks is what another topic, the other side's, lacks too.
         if a < words:
             for other_topic in topics:
                 remaining_words = set(other_topic.words) - b

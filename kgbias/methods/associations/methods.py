@@ -55,10 +55,10 @@ NO_TEST = "none"
 
 
 @dataclass(frozen=True, slots=True)
-class VectorScore:
-    """A score: how to compute it from the vectors of the sets (x, y, a, b), how to read it, whether
-    X and Y are pairs, drawn together, whether it is a divergence, whose interval is made of its
-    logarithm, and from how many words of each on it has one."""
+class ScoreDefinition:
+    """What a score of word vectors is: how to compute it from the vectors of the sets (x, y, a, b),
+    how to read it, whether X and Y are pairs, drawn together, whether it is a divergence, whose
+    interval is made of its logarithm, and from how many words of each on it has one."""
 
     compute: Callable[[SetVectorTables], float]
     meaning: str
@@ -129,28 +129,28 @@ def ripa(x: Array, y: Array, a: Array) -> float:
     return float((directions @ a.T).mean())
 
 
-SCORES: Mapping[str, VectorScore] = {
-    "rnd": VectorScore(
+SCORES: Mapping[str, ScoreDefinition] = {
+    "rnd": ScoreDefinition(
         lambda v: rnd(v["x"], v["y"], v["a"]),
         "distance of A to X minus that to Y; below 0: X",
     ),
-    "rnsb": VectorScore(
+    "rnsb": ScoreDefinition(
         lambda v: rnsb(v["x"], v["y"], v["a"], v["b"]),
         "divergence in nats; 0: none more negative",
         is_divergence=True,
         min_words=8,
     ),
-    "mac": VectorScore(
+    "mac": ScoreDefinition(
         lambda v: mac(v["x"], v["y"], v["a"], v["b"]),
         "cosine distance; 1: unrelated",
     ),
-    "ect": VectorScore(
+    "ect": ScoreDefinition(
         lambda v: ect(v["x"], v["y"], np.concatenate([v["a"], v["b"]])),
         "rank correlation; 1: the same attributes near X and Y",
         # It is the lower the fewer words the means are of.
         min_words=math.inf,
     ),
-    "ripa": VectorScore(
+    "ripa": ScoreDefinition(
         lambda v: ripa(v["x"], v["y"], v["a"]),
         "inner product with x - y; above 0: A leans to X",
         is_paired=True,
@@ -169,14 +169,14 @@ def score_vectors(
     RIPA's pairs are the words of X and Y in their order; a pair with a missing word is left out.
     Raises DataError if a set is left empty.
     """
-    score_kind = SCORES[name]
+    definition = SCORES[name]
     words = {role: test.sets[role].words for role in ROLES}
     found_vectors = {role: vectors.find(words[role]) for role in ROLES}
     rows = {
         role: dict(zip(found_vectors[role].forms, found_vectors[role].vectors, strict=True))
         for role in ROLES
     }
-    if score_kind.is_paired:
+    if definition.is_paired:
         pairs = [
             (x, y)
             for x, y in zip(words["x"], words["y"], strict=False)
@@ -184,21 +184,16 @@ def score_vectors(
         ]
         for place, role in enumerate("xy"):
             rows[role] = {pair[place]: rows[role][pair[place]] for pair in pairs}
-    sets = {
-        role: SetUsage(
-            tuple(rows[role]),
-            tuple(word for word in words[role] if word not in rows[role]),
-            {
-                word: form
-                for word, form in found_vectors[role].other_forms.items()
-                if word in rows[role]
-            },
-        )
-        for role in ROLES
-    }
+    sets = {}
+    for role in ROLES:
+        known = rows[role]
+        missing = tuple(word for word in words[role] if word not in known)
+        other_forms = found_vectors[role].other_forms
+        used_forms = {word: form for word, form in other_forms.items() if word in known}
+        sets[role] = SetUsage(tuple(known), missing, used_forms)
     check_words(test, sets, vectors.info)
     tables = {role: np.array(list(rows[role].values())) for role in ROLES}
-    value = score_kind.compute(tables)
+    value = definition.compute(tables)
     if not np.isfinite(value):
         raise DataError(f"{test.name}: {name} is not defined on these vectors")
     low, high = jackknife_interval(name, tables)
@@ -210,7 +205,7 @@ def score_vectors(
         p_value=PValue(float("nan"), NO_TEST, NO_TEST, 0, -1),
         statistic=value,
         sets=sets,
-        settings={"score": score_kind.meaning},
+        settings={"score": definition.meaning},
     )
 
 

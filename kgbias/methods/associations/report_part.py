@@ -90,7 +90,7 @@ def association_test_exhibits(data: RunData, place: str) -> Iterator[Exhibit]:
         )
 
 
-def association_kind(data: RunData, explorer: str) -> FindingKind | None:
+def find_associations(data: RunData, explorer: str) -> FindingKind | None:
     """Association tests of the run."""
     nodes = [a for a in data.associations if not math.isnan(a.p_value)]
     if not nodes:
@@ -136,5 +136,5 @@ REPORT_PART = ReportPart(
             ("sc-weat", "association-tests"),
         ),
     ),
-    find_kind=association_kind,
+    find_kind=find_associations,
 )

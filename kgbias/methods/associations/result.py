@@ -93,7 +93,7 @@ class SetUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Contexts:
+class ContextVectors:
     """The vectors of one set of words in their contexts: one table [n_contexts, d] per word."""
 
     words: tuple[str, ...]
@@ -227,12 +227,12 @@ def build_association(
         p_value=p_value,
         statistic=float(x.mean() - y.mean()),
         sets=sets,
-        settings=describe_statistics(statistics, tails) | dict(settings or {}),
+        settings=statistics_settings(statistics, tails) | dict(settings or {}),
         details=details or {},
     )
 
 
-def describe_statistics(statistics: Statistics, tails: Tails) -> dict[str, Any]:
+def statistics_settings(statistics: Statistics, tails: Tails) -> dict[str, Any]:
     """The statistics in the form of a result's settings."""
     return {
         "spread": statistics.spread,

@@ -25,7 +25,7 @@ from kgbias.methods.associations.result import (
     Association,
     SetUsage,
     Statistics,
-    describe_statistics,
+    statistics_settings,
 )
 from kgbias.methods.associations.sets import ROLES, AssociationTest
 from kgbias.methods.associations.weat import Embedder, SeatMethod, fill_slot_templates
@@ -100,7 +100,7 @@ def search_seat(
         p_value=p_value,
         statistic=float(x.mean() - y.mean()),
         sets={role: SetUsage(test.sets[role].words) for role in ROLES},
-        settings=describe_statistics(statistics, tails)
+        settings=statistics_settings(statistics, tails)
         | {"encoding": encoding, "layer": layer, "unit": "word", "search": "largest of all layers"},
         details={
             "searched": [

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from kgbias.methods.associations.effect import Array, measure_associations, scale_to_unit
 from kgbias.methods.associations.result import (
     Association,
-    Contexts,
+    ContextVectors,
     SetUsage,
     Statistics,
     build_association,
@@ -75,7 +75,7 @@ def weat(
 
 
 SeatMethod = Literal["s-seat", "w-seat"]
-InContexts = Callable[[Encoding, int], tuple[dict[str, Contexts], dict[str, Any]]]
+InContexts = Callable[[Encoding, int], tuple[dict[str, ContextVectors], dict[str, Any]]]
 
 
 class Embedder(Protocol):
@@ -149,7 +149,7 @@ def _seat_in_contexts(
     model: ModelInfo,
     method: SeatMethod,
     statistics: Statistics,
-    contexts: Mapping[str, Contexts],
+    contexts: Mapping[str, ContextVectors],
     settings: Mapping[str, Any],
 ) -> Association:
     """SEAT on words with any number of contexts each."""

@@ -15,7 +15,7 @@ READERS = (
     Reader("tests", "kgbias.methods.associations.sets:read_tests", {"toml": TOML_TESTS.encode()}),
     Reader(
         "contexts",
-        "kgbias.methods.associations.contexts:corpus_lines",
+        "kgbias.methods.associations.contexts:iter_corpus_texts",
         {"txt": b"a man is kind\nwomen sing\n", "jsonl": b'{"text": "a man is kind"}\n'},
         _read_contexts,
     ),

@@ -9,7 +9,7 @@ import pytest
 
 from kgbias.errors import DataError, UsageError
 from kgbias.methods.associations.ceat import (
-    Contexts,
+    ContextVectors,
     _choose_rows,
     ceat,
     cohen_variance,
@@ -197,9 +197,9 @@ def test_expected_association_is_the_mean_over_all_choices() -> None:
     assert s_x == pytest.approx(by_hand, abs=1e-12)
 
 
-def contexts(tables: list[list[Floats]]) -> dict[str, Contexts]:
+def contexts(tables: list[list[Floats]]) -> dict[str, ContextVectors]:
     return {
-        role: Contexts(tuple(f"{role}{n}" for n in range(len(rows))), tuple(rows))
+        role: ContextVectors(tuple(f"{role}{n}" for n in range(len(rows))), tuple(rows))
         for role, rows in zip("xyab", tables, strict=True)
     }
 
@@ -220,7 +220,7 @@ def test_ceat_result() -> None:
     again = ceat(TEST, contexts(tables), INFO, Statistics(seed=1), draws=500)
     assert again.effect_size != result.effect_size and again.id != result.id
     with pytest.raises(DataError, match="knows none"):
-        ceat(TEST, contexts(tables) | {"a": Contexts((), (), ("gone",))}, INFO)
+        ceat(TEST, contexts(tables) | {"a": ContextVectors((), (), ("gone",))}, INFO)
     with pytest.raises(UsageError, match="2 draws"):
         ceat(TEST, contexts(tables), INFO, draws=1)
 

@@ -6,7 +6,7 @@ from kgbias.evidence.indicators import shipped_indicators
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.types import AssociationNode, Generation, Group, Run, Topic, TopicModel, Triple
 from kgbias.methods.associations.family import build_records
-from kgbias.methods.associations.graph import build_groups_test, save_results, topic_sets
+from kgbias.methods.associations.graph import build_groups_test, save_results, topic_attribute_sets
 from kgbias.methods.associations.permutation import PValue
 from kgbias.methods.associations.result import Association, SetUsage
 from kgbias.methods.associations.sets import AssociationTest, WordSet, find_tests, published_tests
@@ -60,7 +60,7 @@ def saved(store: SQLiteStore, run: Run, test: AssociationTest) -> AssociationNod
 
 
 def test_topics_as_attributes_get_edges(measured: SQLiteStore) -> None:
-    a, b = topic_sets(
+    a, b = topic_attribute_sets(
         RUN, measured.topics(RUN.id), "kind", "rude"
     )  # without "old", which both have
     test = build_groups_test(*TARGETS, a, b)

@@ -32,7 +32,7 @@ from kgbias.methods.associations.graph import (
     associate_groups,
     find_targets,
     regard_words,
-    topic_sets,
+    topic_attribute_sets,
 )
 from kgbias.methods.associations.method_agreement import measure_agreements, pearson, spearman
 from kgbias.methods.associations.paper_files import to_csv, to_latex, write_comparison
@@ -240,7 +240,7 @@ def test_pairs_of_attributes_that_are_wrong_are_one_line(tmp_path: Path) -> None
 
 def test_topics_as_attributes(store: SQLiteStore, run: Run, texts: Texts) -> None:
     with pytest.raises(UsageError, match=r"has no topics: run.measure\(topics=True\)"):
-        topic_sets(run, store.topics(run.id), "kind", "rude")
+        topic_attribute_sets(run, store.topics(run.id), "kind", "rude")
     found = [
         Topic("peoples", 0, ("kind", "honest", "old"), 9),
         Topic("peoples", 1, ("rude", "old"), 8),
@@ -248,16 +248,16 @@ def test_topics_as_attributes(store: SQLiteStore, run: Run, texts: Texts) -> Non
     store.save_topics(run.id, [TopicModel("peoples", tuple(found), (), {})])
     models = store.topics(run.id)
     for names in (("kind", "rude"), ("0", "1"), ("peoples:0", "rude")):
-        a, b = topic_sets(run, models, *names)
+        a, b = topic_attribute_sets(run, models, *names)
         assert a.words == ("kind", "honest") and b.words == ("rude",)  # "old" tells nothing
     assert a.concept == "topic peoples:0 (kind)"
     why = "'old' is more than one topic; choose from peoples:0 kind"
     with pytest.raises(UsageError, match=why):
-        topic_sets(run, models, "old", "rude")
+        topic_attribute_sets(run, models, "old", "rude")
     with texts.raises(UsageError):
-        topic_sets(run, models, "songs", "rude")
+        topic_attribute_sets(run, models, "songs", "rude")
     with texts.raises(UsageError):
-        topic_sets(run, models, "0", "kind")
+        topic_attribute_sets(run, models, "0", "kind")
 
 
 def test_group_associations_beside_regard(store: SQLiteStore, run: Run, file: Path) -> None:
