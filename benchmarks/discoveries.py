@@ -35,7 +35,7 @@ import kgbias
 from kgbias.graph.profiles import Profile, ProfilePart
 from kgbias.graph.types import GroupName
 from kgbias.methods import choice
-from kgbias.methods.choice.ask import order_questions
+from kgbias.methods.choice.ask import draw_offered_groups
 from kgbias.methods.choice.result import ChoiceShares
 from kgbias.methods.stories.links import find_links
 from kgbias.report.findings import build_screen
@@ -213,7 +213,7 @@ def tally_choices(
         )
         for s in range(statements):
             turn = np.zeros(groups, dtype=np.int64)
-            for offered in order_questions(groups, options, 6, (str(seed), str(n), str(s))):
+            for offered in draw_offered_groups(groups, options, 6, (str(seed), str(n), str(s))):
                 offers = [(g, int(turn[g]) % names) for g in offered]
                 turn[offered] += 1
                 weights = np.exp([likings[g, name, s] for g, name in offers])

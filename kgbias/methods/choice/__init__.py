@@ -124,7 +124,7 @@ def choose(
     ):
         if given_form is None and isinstance(completer, ServerModel):
             asker = LoggedModel(completer, run.stored.store, progress)
-            form = asker.find_form(ask.first_questions(parts[0], config), config.form)
+            form = asker.find_form(ask.first_requests(parts[0], config), config.form)
             config = replace(config, form=form)
         return ask.choose(run.stored, completer, parts, config, budget=budget, progress=progress)
 

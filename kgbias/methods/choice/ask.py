@@ -42,7 +42,7 @@ from kgbias.probe.run_probes import collect_statements, count_said, groups_by_ca
 from kgbias.stats.estimate import nan_to_none
 
 
-def order_questions(
+def draw_offered_groups(
     groups: int, options: int, rounds: int, stream: Sequence[str]
 ) -> list[list[int]]:
     """The groups offered by each question about a statement, as numbers, in the order offered;
@@ -180,7 +180,7 @@ def choice_price(
     return ChoicePrice(statements, requests, tokens, requests * max_tokens, prices)
 
 
-def first_questions(part: ChoicePart, config: ChoiceConfig) -> dict[PromptForm, Request]:
+def first_requests(part: ChoicePart, config: ChoiceConfig) -> dict[PromptForm, Request]:
     """The first request of a part, in each form."""
     forms: tuple[PromptForm, ...] = ("chat", "completion")
     return {
@@ -240,6 +240,13 @@ class _ChosenPart(NamedTuple):
     edges: list[ChosenEdge]
 
 
+class _AnswerKeys(NamedTuple):
+    """The keys in the log of the answers that chose a group for a statement, and of the others."""
+
+    chosen: list[str]
+    others: list[str]
+
+
 def _choose_part(
     part: ChoicePart, config: ChoiceConfig, asker: LoggedModel, progress: Progress
 ) -> _ChosenPart:
@@ -250,9 +257,7 @@ def _choose_part(
     )
     options, rounds = config.rounds(len(part.groups))
     option_counts, outcomes = [0] * options, Counter[str]()
-    keys: dict[tuple[int, int], tuple[list[str], list[str]]] = {
-        place: ([], []) for place in np.ndindex(*shape)
-    }
+    answer_keys = {place: _AnswerKeys([], []) for place in np.ndindex(*shape)}
     progress.stage(f"choose {part.category}", len(part.groups) * rounds * len(part.statements))
     for question, answer in _ask_questions(part, config, asker):
         choice = _read_answer(
@@ -260,8 +265,10 @@ def _choose_part(
         )
         outcome = READ if isinstance(choice, int) else choice
         outcomes[outcome] += 1
-        if outcomes.total() == MIN_ANSWERS_NOTED and (line := _unread_note(outcomes)):
-            progress.note(line)
+        if outcomes.total() == MIN_ANSWERS_NOTED:
+            note = _unread_note(outcomes)
+            if note:
+                progress.note(note)
         if outcome not in (READ, FAILED):
             progress.advance(0, **{outcome: 1})
         if isinstance(choice, int):
@@ -272,8 +279,8 @@ def _choose_part(
             answer_counts[name_place] += outcome == READ
             chosen_counts[name_place] += place == choice
             if outcome != FAILED:
-                # False is 0: answers that chose the group come first, all others second.
-                keys[group, question.statement][place != choice].append(answer.key)
+                keys = answer_keys[group, question.statement]
+                (keys.chosen if place == choice else keys.others).append(answer.key)
     if outcomes[FAILED] == outcomes.total():
         raise ModelError("the model answered none of the questions")
     shares = ChoiceShares.from_counts(chosen_counts, answer_counts, part.names)
@@ -291,7 +298,7 @@ def _choose_part(
     )
     return _ChosenPart(
         choices,
-        [_build_edge(choices, offered, place, *answer_keys) for place, answer_keys in keys.items()],
+        [_build_edge(choices, offered, place, keys) for place, keys in answer_keys.items()],
     )
 
 
@@ -359,7 +366,7 @@ def _statement_questions(
     stream = (str(config.seed), part.category, statement.id)
     rng = np.random.Generator(np.random.PCG64(_seed_number("names", *stream)))
     turns = [cycle(rng.permutation(len(group_names)).tolist()) for group_names in part.names]
-    for turn, order in enumerate(order_questions(len(groups), options, rounds, stream)):
+    for turn, order in enumerate(draw_offered_groups(len(groups), options, rounds, stream)):
         offered = tuple((g, next(turns[g])) for g in order)
         prompt = config.template.render(
             config.form,
@@ -387,8 +394,7 @@ def _build_edge(
     choices: CategoryChoices,
     offered: Counts,
     place: tuple[int, int],
-    answers: Sequence[str],
-    other_answers: Sequence[str],
+    keys: _AnswerKeys,
 ) -> ChosenEdge:
     group, statement = place
     table = choices.shares
@@ -403,8 +409,8 @@ def _build_edge(
         q_value=nan_to_none(float(table.q_values[place])),
         names=int(table.names[group]),
         verdict=str(table.verdicts[place]),
-        answers=tuple(answers),
-        others=tuple(other_answers),
+        answers=tuple(keys.chosen),
+        others=tuple(keys.others),
         **{name: nan_to_none(float(getattr(table, name)[place])) for name in figures},
     )
 

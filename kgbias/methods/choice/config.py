@@ -60,7 +60,7 @@ def _begins_with_name(text: str, name: str) -> bool:
 
 
 DEFAULT_PROMPTS = "choice"
-TEMPLATE = "group"
+TEMPLATE_NAME = "group"
 READER_VERSION = 1  # raised whenever `read_choice` reads any answer differently
 _EXAMPLE: dict[str, Any] = {"statement": "love music", "options": [("A", "Bakers"), ("B", "Cooks")]}
 
@@ -137,8 +137,8 @@ def configure_choice(
     if prompts is None and (spoken := run_language(run.config)) != "en":
         raise UsageError(
             f"run {run.name!r} is in {spoken!r}, and the question is in English: name a "
-            f"folder of `prompts` with a {TEMPLATE}.toml of your own"
+            f"folder of `prompts` with a {TEMPLATE_NAME}.toml of your own"
         )
-    template = load_prompts(prompts or DEFAULT_PROMPTS, {TEMPLATE: _EXAMPLE})[TEMPLATE]
+    template = load_prompts(prompts or DEFAULT_PROMPTS, {TEMPLATE_NAME: _EXAMPLE})[TEMPLATE_NAME]
     set_options = {name: value for name, value in options.items() if value is not None}
     return ChoiceConfig(template, form, **set_options)

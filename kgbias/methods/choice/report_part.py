@@ -118,7 +118,7 @@ def _share_exhibit(
             f"answers were read{f' and {lost_answers}' if lost_answers else ''}. Intervals are "
             f"over statements. "
             "Own statements: those that the run said about the group. Over all groups, "
-            f"{' '.join(_percent_words(own_chosen))} of the answers named one that the statement "
+            f"{_percent_text(own_chosen)} of the answers named one that the statement "
             f"was said about; by the base rates alone, {100 * by_base:.0f}%. Telling: statements "
             f"that the group was chosen for more often than for others. "
             f"{_test_note(said_edges, record)}",
@@ -228,13 +228,13 @@ def _read_estimate(stored: Mapping[str, Any]) -> Estimate:
     return Estimate(value, low, high, stored["n"])
 
 
-def _percent_words(estimate: Estimate) -> list[str]:
+def _percent_text(estimate: Estimate) -> str:
     if math.isnan(estimate.value):
-        return ["none"]
-    interval_text = (
-        [f"[{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"] if estimate.is_shown else []
-    )
-    return [f"{100 * estimate.value:.0f}%", *interval_text]
+        return "none"
+    text = f"{100 * estimate.value:.0f}%"
+    if estimate.is_shown:
+        text += f" [{100 * estimate.low:.0f} to {100 * estimate.high:.0f}]"
+    return text
 
 
 def find_choices(data: RunData, explorer: str) -> FindingKind | None:

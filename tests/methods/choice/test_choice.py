@@ -36,7 +36,7 @@ from kgbias.graph.types import (
 )
 from kgbias.io.progress import SilentProgress
 from kgbias.methods import choice
-from kgbias.methods.choice.ask import order_questions
+from kgbias.methods.choice.ask import draw_offered_groups
 from kgbias.methods.choice.config import read_choice
 from kgbias.methods.choice.report_part import choice_exhibits as exhibits_of_choices
 from kgbias.methods.choice.report_part import find_choices
@@ -65,7 +65,7 @@ def test_each_group_is_in_each_place_equally_often(
     groups: int, options: int, rounds: int, seed: int
 ) -> None:
     options = min(options, groups)
-    found = order_questions(groups, options, rounds, (str(seed), "s"))
+    found = draw_offered_groups(groups, options, rounds, (str(seed), "s"))
     assert len(found) == groups * rounds
     assert all(len(set(offered)) == options for offered in found)
     for place in range(options):
@@ -75,7 +75,7 @@ def test_each_group_is_in_each_place_equally_often(
 def test_each_pair_of_groups_meets_about_equally_often() -> None:
     met: Counter[frozenset[int]] = Counter()
     for statement in range(2000):
-        for offered in order_questions(6, 3, 1, (str(statement),)):
+        for offered in draw_offered_groups(6, 3, 1, (str(statement),)):
             met.update(frozenset((a, b)) for a in offered for b in offered if a < b)
     assert len(met) == 15
     assert np.ptp(list(met.values())) / np.mean(list(met.values())) < 0.1
