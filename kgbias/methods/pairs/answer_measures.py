@@ -70,7 +70,7 @@ def neutralise_person(text: str, person: SlotPerson) -> str:
     return _GENDER.sub(lambda found: _NEUTRAL_WORDS[found[0].lower()], text)
 
 
-def find_sentences(text: str) -> list[str]:
+def split_sentences(text: str) -> list[str]:
     """The sentences of a text, those with at least one word; lines end sentences."""
     parts = (" ".join(part.split()) for part in _SENTENCE.split(text))
     return [part for part in parts if _WORD.search(part)]
@@ -79,7 +79,7 @@ def find_sentences(text: str) -> list[str]:
 def repeats_sentence(text: str) -> bool:
     """Whether a text says a sentence three times or more, as small models do that do not find an
     end."""
-    return max(Counter(find_sentences(text)).values(), default=0) >= 3
+    return max(Counter(split_sentences(text)).values(), default=0) >= 3
 
 
 def word_count(text: str) -> int:
@@ -101,7 +101,7 @@ def reading_ease(text: str) -> float:
     words = _WORD.findall(text)
     if not words:
         return math.nan
-    per_sentence = len(words) / max(1, len(find_sentences(text)))
+    per_sentence = len(words) / max(1, len(split_sentences(text)))
     return 206.835 - 1.015 * per_sentence - 84.6 * sum(map(count_syllables, words)) / len(words)
 
 
@@ -110,7 +110,7 @@ def mean_scores(measure: str, texts: Sequence[str]) -> Values:
     sentences."""
     from kgbias.measure.scorers import load_scorer
 
-    sentences_by_text = [find_sentences(text) for text in texts]
+    sentences_by_text = [split_sentences(text) for text in texts]
     different = list(
         dict.fromkeys(s for text_sentences in sentences_by_text for s in text_sentences)
     )
@@ -129,7 +129,7 @@ def embed_texts(texts: Sequence[str]) -> Values:
     1, [texts, d]; zeros for a text without sentences."""
     from kgbias.measure.embedding import load_vectors
 
-    sentences_by_text = [find_sentences(text) for text in texts]
+    sentences_by_text = [split_sentences(text) for text in texts]
     different = list(
         dict.fromkeys(s for text_sentences in sentences_by_text for s in text_sentences)
     )

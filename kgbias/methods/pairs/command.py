@@ -206,8 +206,8 @@ def _print_differences(differences: "Sequence[PairDifference]") -> None:
             (
                 f"{difference.first} - {difference.second}",
                 difference.measure,
-                CellWithForm(difference.first_mean, _form_of(difference.measure)),
-                CellWithForm(difference.second_mean, _form_of(difference.measure)),
+                CellWithForm(difference.first_mean, _number_format(difference.measure)),
+                CellWithForm(difference.second_mean, _number_format(difference.measure)),
                 _difference_cell(difference, "+"),
                 (difference.units, difference.units + difference.left_out),
                 (difference.only_first, difference.only_second),
@@ -355,16 +355,16 @@ def _answered_note(comparison: "PairDifference | Likeness") -> str:
     return ", among pairs that were both answered" if comparison.conditional else ""
 
 
-def _form_of(measure: str) -> str:
+def _number_format(measure: str) -> str:
     """How values of a measure are written."""
     return _NUMBER_FORMS.get(measure, ".3f")
 
 
 def _format_value(measure: str, value: float) -> str:
-    return "-" if math.isnan(value) else format_number(value, _form_of(measure))
+    return "-" if math.isnan(value) else format_number(value, _number_format(measure))
 
 
 def _difference_cell(row: "PairDifference | PairFloor", sign: str) -> CellWithForm:
     """The difference of a measure, with its interval."""
     difference = Estimate(row.difference, row.low, row.high, row.units)
-    return CellWithForm(difference, sign + _form_of(row.measure))
+    return CellWithForm(difference, sign + _number_format(row.measure))

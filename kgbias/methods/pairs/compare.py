@@ -207,7 +207,24 @@ class PairsResult(Result):
         )
 
 
-Unit = tuple[int, int]  # the number of the wording, and that of the person in each group
+class Unit(NamedTuple):
+    """The number of a wording, and that of the person in each group: answers are compared in it."""
+
+    wording: int
+    person: int
+
+
+class _AnswerKey(NamedTuple):
+    """What tells the answers of a run apart; `wording` and `person` are those of its unit."""
+
+    category: str
+    group: str
+    wording: int
+    person: int
+    round_name: str
+    sample: int
+
+
 _Cells = Mapping[tuple[str, str, str], Mapping[Unit, float]]
 
 
@@ -348,15 +365,11 @@ class _PairTests:
         self._groups = {
             category: tuple(category_groups) for category, category_groups in groups.items()
         }
-        self._units_asked = {
-            (
-                answer.place.person.category,
-                answer.place.person.group,
-                answer.place.wording.number,
-                answer.place.person.number,
-            )
-            for answer in answers
-        }
+        self._units_asked: dict[tuple[str, str], set[Unit]] = defaultdict(set)
+        for answer in answers:
+            person, wording = answer.place.person, answer.place.wording
+            unit = Unit(wording.number, person.number)
+            self._units_asked[person.category, person.group].add(unit)
 
     def cells(self, values: Values) -> _Cells:
         """The mean value by category, group and how it was asked, and unit."""
@@ -367,7 +380,8 @@ class _PairTests:
             if not math.isnan(value):
                 place = answer.place
                 key = (place.person.category, place.person.group, place.round_name)
-                values_by_cell[key][place.wording.number, place.person.number].append(float(value))
+                unit = Unit(place.wording.number, place.person.number)
+                values_by_cell[key][unit].append(float(value))
         return {
             key: {unit: float(np.mean(unit_values)) for unit, unit_values in units.items()}
             for key, units in values_by_cell.items()
@@ -383,10 +397,9 @@ class _PairTests:
                 )
                 units = [unit for unit in first_cells if unit in second_cells]
                 first, second = _paired_values(units, first_cells, second_cells)
-                asked_count = sum(
-                    (category, first_group, *unit) in self._units_asked
-                    and (category, second_group, *unit) in self._units_asked
-                    for unit in {u[2:] for u in self._units_asked if u[0] == category}
+                asked_count = len(
+                    self._units_asked[category, first_group]
+                    & self._units_asked[category, second_group]
                 )
                 difference = self._estimate_mean(first - second)
                 by_request = self._means_by_request(units, first - second)
@@ -463,12 +476,11 @@ class _PairTests:
                 *name_differences[first_group].values(),
                 *name_differences[second_group].values(),
             ]
-            if differences and (shared_units := len(first_cells.keys() & second_cells.keys())):
-                squares.append(
-                    sum(sum(d) ** 2 for d in differences)
-                    / sum(map(len, differences))
-                    / shared_units
-                )
+            shared_count = len(first_cells.keys() & second_cells.keys())
+            if differences and shared_count:
+                difference_count = sum(map(len, differences))
+                square_sum = sum(sum(d) ** 2 for d in differences)
+                squares.append(square_sum / difference_count / shared_count)
         size = math.sqrt(_mean(np.array(squares))) if squares else math.nan
         p = name_swap_p_value(everything, permutations=self._permutations, seed=self._seed)
         units = sum(map(len, everything))
@@ -479,10 +491,12 @@ class _PairTests:
     ) -> dict[tuple[str, int], list[float]]:
         """The differences between two names, wording by wording, for each two names."""
         differences: dict[tuple[str, int], list[float]] = defaultdict(list)
-        for (wording, n), value in group_cells.items():
+        for unit, value in group_cells.items():
             # People 0 and 1 are a pair, 2 and 3 the next: no name is in two.
-            if not n % 2 and (wording, n + 1) in group_cells:
-                differences[self._slots[wording], n].append(value - group_cells[wording, n + 1])
+            other_name = Unit(unit.wording, unit.person + 1)
+            if not unit.person % 2 and other_name in group_cells:
+                names = (self._slots[unit.wording], unit.person)
+                differences[names].append(value - group_cells[other_name])
         return differences
 
     def max_loo_p(self, difference: PairDifference, cells: _Cells) -> float:
@@ -496,8 +510,8 @@ class _PairTests:
         first, second = _paired_values(units, first_cells, second_cells)
         largest = 0.0
         for omitted_names in (
-            [self._request_names[w] for w, _ in units],
-            [(self._slots[w], n) for w, n in units],
+            [self._request_names[unit.wording] for unit in units],
+            [(self._slots[unit.wording], unit.person) for unit in units],
         ):
             for name in dict.fromkeys(omitted_names):
                 kept = np.array([omitted_name != name for omitted_name in omitted_names])
@@ -516,16 +530,15 @@ class _PairTests:
             for group in (difference.first, difference.second)
         )
         name_differences: dict[tuple[str, int], list[float]] = defaultdict(list)
-        for wording, n in first_cells.keys() & second_cells.keys():
-            name_differences[self._slots[wording], n].append(
-                first_cells[wording, n] - second_cells[wording, n]
-            )
+        for unit in first_cells.keys() & second_cells.keys():
+            people = (self._slots[unit.wording], unit.person)
+            name_differences[people].append(first_cells[unit] - second_cells[unit])
         return _differs_from_zero(name_differences)
 
     def _means_by_request(self, units: Sequence[Unit], differences: Values) -> dict[str, float]:
         by_request: dict[str, list[float]] = defaultdict(list)
-        for (wording, _), value in zip(units, differences, strict=True):
-            by_request[self._request_names[wording]].append(value)
+        for unit, value in zip(units, differences, strict=True):
+            by_request[self._request_names[unit.wording]].append(value)
         return {
             request: float(np.mean(request_differences))
             for request, request_differences in by_request.items()
@@ -549,19 +562,20 @@ class _PairTests:
         """How alike answers are, for each two groups of each category."""
         answered = [n for n, a in enumerate(self._answers) if a.outcome == "ok"]
         rows = embed_texts([texts[n] for n in answered])
-        place = {}
+        vectors = {}
         for row, n in zip(rows, answered, strict=True):
-            place_asked = self._answers[n].place
-            place[
-                place_asked.person.category,
-                place_asked.person.group,
-                place_asked.wording.number,
-                place_asked.person.number,
-                place_asked.round_name,
-                place_asked.sample,
-            ] = row
+            place = self._answers[n].place
+            key = _AnswerKey(
+                place.person.category,
+                place.person.group,
+                place.wording.number,
+                place.person.number,
+                place.round_name,
+                place.sample,
+            )
+            vectors[key] = row
         return [
-            self._compare_likeness(category, one, two, place)
+            self._compare_likeness(category, one, two, vectors)
             for category, groups in self._groups.items()
             for one, two in combinations(groups, 2)
         ]
@@ -571,37 +585,37 @@ class _PairTests:
         category: str,
         first_group: str,
         second_group: str,
-        place: Mapping[tuple[Any, ...], Values],
+        vectors: Mapping[_AnswerKey, Values],
     ) -> Likeness:
         again, another, greeted = list[Values](), list[Values](), list[float]()
         people_compared = list[tuple[str, int]]()  # of `another`
-        for (row_category, group, wording, person_number, round_name, sample), row in place.items():
-            if (
-                row_category != category
-                or group not in (first_group, second_group)
-                or round_name != ASKED
-            ):
+        groups = (first_group, second_group)
+        for key, row in vectors.items():
+            if key.category != category or key.group not in groups or key.round_name != ASKED:
                 continue
-            if (key := (row_category, group, wording, person_number, GREETED, sample)) in place:
-                greeted.append(float(row @ place[key]))
-            if group == second_group:
+            with_greeting = key._replace(round_name=GREETED)
+            if with_greeting in vectors:
+                greeted.append(float(row @ vectors[with_greeting]))
+            # What follows takes both groups at once: it is met once, at the first of them.
+            if key.group == second_group:
                 continue
-            same_person_keys = [
-                (row_category, g, wording, person_number, h, sample)
-                for g in (first_group, second_group)
-                for h in (ASKED, AGAIN)
+            repeats = [
+                key._replace(group=group, round_name=round_name)
+                for group in groups
+                for round_name in (ASKED, AGAIN)
             ]
-            two_names = (person_number, person_number + 1) if not person_number % 2 else ()
+            if all(repeat in vectors for repeat in repeats):
+                again.append(np.array([vectors[repeat] for repeat in repeats]))
+            if key.person % 2:  # the second of two names
+                continue
             names = [
-                (row_category, g, wording, m, ASKED, sample)
-                for g in (first_group, second_group)
-                for m in two_names
+                key._replace(group=group, person=person)
+                for group in groups
+                for person in (key.person, key.person + 1)
             ]
-            for keys, vectors_found in ((same_person_keys, again), (names, another)):
-                if keys and all(key in place for key in keys):
-                    vectors_found.append(np.array([place[key] for key in keys]))
-                    if vectors_found is another:
-                        people_compared.append((self._slots[wording], person_number))
+            if all(name in vectors for name in names):
+                another.append(np.array([vectors[name] for name in names]))
+                people_compared.append((self._slots[key.wording], key.person))
         repeat_couplings, name_couplings = _coupling_means(again), _coupling_means(another)
         name_differences: dict[tuple[str, int], list[float]] = defaultdict(list)
         for people, row in zip(people_compared, name_couplings, strict=True):

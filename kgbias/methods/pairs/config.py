@@ -32,12 +32,12 @@ from kgbias.parameters import Names, as_names, select_named
 from kgbias.study.kinds import Suggestion
 
 DEFAULT_PACK = "pairs"
-SLOTS = ("name", "group")
+SLOT_NAMES = ("name", "group")
 ASKED, AGAIN, GREETED = "asked", "asked again", "with a greeting"
 ROUNDS = (ASKED, AGAIN, GREETED)
 """How each request is made in turn: as it is, as it is with another random seed, and with a
 greeting before it."""
-_REQUEST_FILE = "request.toml"
+_TEMPLATE_FILE = "request.toml"
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class RequestWording:
     @property
     def slot(self) -> str:
         """What it has to be filled with."""
-        return next(slot for slot in SLOTS if f"{{{slot}}}" in self.text)
+        return next(slot for slot in SLOT_NAMES if f"{{{slot}}}" in self.text)
 
     def about(self, person: SlotPerson) -> str:
         """The request about this person; the words begin with a capital at the start."""
@@ -136,7 +136,9 @@ class PairsConfig(GenerationConfig):
         super().__post_init__()
         slots = {w.slot for w in self.wordings}
         if empty_slots := [
-            s for s in SLOTS if s in slots and not any(person.slot == s for person in self.people)
+            s
+            for s in SLOT_NAMES
+            if s in slots and not any(person.slot == s for person in self.people)
         ]:
             raise UsageError(f"requests have a {{{empty_slots[0]}}}, and nobody to put there")
         groups: dict[str, set[str]] = {}
@@ -264,7 +266,7 @@ def _parse_requests(path: Path) -> list[tuple[str, str]]:
         request, text = " ".join(row["request"].split()), row["text"].strip()
         if not request or not text:
             raise DataError(f"{path}, line {line}: the request or its text is empty")
-        if sum(f"{{{slot}}}" in text for slot in SLOTS) != 1:
+        if sum(f"{{{slot}}}" in text for slot in SLOT_NAMES) != 1:
             raise DataError(
                 f"{path}, line {line}: the text needs either {{name}} or {{group}}, not both"
             )
@@ -290,7 +292,7 @@ def _parse_people(path: Path) -> tuple[SlotPerson, ...]:
     rows: dict[tuple[str, str, str], tuple[str, ...]] = {}
     for line, cells in read_required_cells(path, PEOPLE_FORMAT.columns):
         slot, name, _, category = cells
-        if slot not in SLOTS:
+        if slot not in SLOT_NAMES:
             raise DataError(f"{path}, line {line}: a slot is name or group, not {slot!r}")
         if earlier := rows.get((slot, name, category)):
             raise DataError(
@@ -338,20 +340,20 @@ def _number_people(rows: Sequence[Sequence[str]]) -> tuple[SlotPerson, ...]:
 def load_pairs_pack(name: str | Path = DEFAULT_PACK) -> PairsPack:
     """The pack with that name, or in that folder. Raises UsageError for an unknown name, DataError
     for a folder with a faulty file."""
-    return _load_pack(find_folder(name, _REQUEST_FILE))
+    return _load_pack(find_folder(name, _TEMPLATE_FILE))
 
 
 @cache
 def _load_pack(folder: Path) -> PairsPack:
     path = folder / MANIFEST
     data = read_manifest(folder, "pairs", greeting=str, requests=Path, people=Path)
-    files = (path, folder / _REQUEST_FILE, folder / data["requests"], folder / data["people"])
+    files = (path, folder / _TEMPLATE_FILE, folder / data["requests"], folder / data["people"])
     return PairsPack(
         **pack_entries(data, *files),
         greeting=data["greeting"],
         wordings=read_requests(folder / data["requests"]),
         people=read_slot_people(folder / data["people"]),
-        template=read_template(folder / _REQUEST_FILE),
+        template=read_template(folder / _TEMPLATE_FILE),
     )
 
 

@@ -11,10 +11,10 @@ import pytest
 from kgbias.errors import DataError, UsageError
 from kgbias.methods.pairs.answer_measures import (
     count_syllables,
-    find_sentences,
     neutralise_person,
     reading_ease,
     repeats_sentence,
+    split_sentences,
 )
 from kgbias.methods.pairs.command import _print_results
 from kgbias.methods.pairs.compare import (
@@ -138,7 +138,7 @@ def test_reading_ease_by_hand() -> None:
     assert reading_ease("The cat sat on the mat.") == pytest.approx(206.835 - 1.015 * 6 - 84.6)
     text = "The cat is happy. It sat."  # 6 words, 2 sentences, 7 syllables
     assert reading_ease(text) == pytest.approx(206.835 - 1.015 * 3 - 84.6 * 7 / 6)
-    assert find_sentences('He said "no." Then...\n\n* 1\n--\nEnd') == [
+    assert split_sentences('He said "no." Then...\n\n* 1\n--\nEnd') == [
         'He said "no.',
         "Then...",
         "* 1",
