@@ -359,7 +359,7 @@ _FILES = ("statements.csv", "probes.csv", "data-statement.md", "manifest.json")
 
 
 @dataclass(frozen=True, slots=True)
-class FilteredStatement:
+class KeptStatement:
     """A statement that passed every filter: its category, its mean perplexity over the models, and
     its acceptability in [0, 1]; None if no model or judge was asked."""
 
@@ -391,6 +391,16 @@ class PerplexityHistogram:
     taken: int
 
 
+class SofaProbe(NamedTuple):
+    """A probe, and what it is made of; `number` is that of its statement, from 1."""
+
+    number: int
+    category: str
+    identity: str
+    statement: str
+    text: str
+
+
 @dataclass(frozen=True, repr=False)
 class SofaSet(Result):
     """Probes in the form of SoFa: every identity of a category before every one of its statements.
@@ -408,7 +418,7 @@ class SofaSet(Result):
 
     source: str
     identities: Mapping[str, tuple[str, ...]]
-    statements: tuple[FilteredStatement, ...]
+    statements: tuple[KeptStatement, ...]
     filters: tuple[FilterCounts, ...]
     settings: Mapping[str, Any]
     came: Mapping[str, int] = field(default_factory=dict)
@@ -419,9 +429,9 @@ class SofaSet(Result):
         """The number of probes: identities times statements, category by category."""
         return sum(len(self.identities[kept.category]) for kept in self.statements)
 
-    def as_rows(self) -> Rows[FilteredStatement]:
+    def as_rows(self) -> Rows[KeptStatement]:
         """The statements. Columns: category, statement, perplexity, acceptability."""
-        return Rows(self.statements, FilteredStatement)
+        return Rows(self.statements, KeptStatement)
 
     def heading(self) -> str:
         return (
@@ -429,13 +439,12 @@ class SofaSet(Result):
             f"{pluralise(self.count, 'probe', spec=',')}"
         )
 
-    def probes(self) -> Iterator[tuple[int, str, str, str, str]]:
-        """The probes as in the paper's Table 4: the statement's number from 1, category, identity,
-        stereotype, probe."""
+    def probes(self) -> Iterator[SofaProbe]:
+        """The probes as in the paper's Table 4."""
         for number, kept in enumerate(self.statements, 1):
             for identity in self.identities[kept.category]:
                 text = f"{identity} {kept.statement}"
-                yield number, kept.category, identity, kept.statement, text
+                yield SofaProbe(number, kept.category, identity, kept.statement, text)
 
     def as_dict(self) -> dict[str, Any]:
         """The counts and settings, as plain data."""
@@ -482,8 +491,8 @@ class SofaSet(Result):
             with (partial / "probes.csv").open("w", encoding="utf-8", newline="") as file:
                 writer = csv.writer(file)
                 writer.writerow(("id", "category", "identity", "stereotype", "probe"))
-                for number, *texts in self.probes():
-                    writer.writerow((number, *map(escape_formula, texts)))
+                for probe in self.probes():
+                    writer.writerow((probe.number, *map(escape_formula, probe[1:])))
                     reporter.advance()
             write_text(partial / "data-statement.md", self._data_statement())
             write_json(partial / "manifest.json", {"warning": WARNING} | self.as_dict())
@@ -609,7 +618,7 @@ def build_sofa_set(
         filters.append(_count_filter("perplexity", before, texts))
     kept_texts = set(texts)
     statements = tuple(
-        FilteredStatement(c, t, mean_perplexities.get(t), acceptabilities.get(t))
+        KeptStatement(c, t, mean_perplexities.get(t), acceptabilities.get(t))
         for c, t in distinct
         if t in kept_texts
     )
@@ -637,7 +646,7 @@ def _count_filter(name: str, rows: Sequence[tuple[str, str]], texts: Sequence[st
     return FilterCounts(name, len(rows), sum(text in kept_texts for _, text in rows))
 
 
-class _KeptStatements(NamedTuple):
+class _RuledStatements(NamedTuple):
     """The statements that the rules keep, and why others were left out."""
 
     statements: list[tuple[str, str]]
@@ -646,7 +655,7 @@ class _KeptStatements(NamedTuple):
 
 def _apply_rules(
     rows: Sequence[tuple[str, str]], rules: StereotypeRules, progress: Progress
-) -> _KeptStatements:
+) -> _RuledStatements:
     """The statements that the rules keep, and why the others were left out."""
     statements, reasons = [], Counter[str]()
     progress.stage("rules", len(rows))
@@ -658,7 +667,7 @@ def _apply_rules(
             else:
                 statements.append((category, outcome.statement))
         progress.advance(len(part))
-    return _KeptStatements(
+    return _RuledStatements(
         statements, {reason: reasons[reason] for reason in REASONS if reasons[reason]}
     )
 

@@ -299,7 +299,7 @@ def sofa_exhibits(
 _MAX_IDENTITIES = 4  # identities of each category in table 3
 
 
-def model_exhibits(comparison: SofaComparison, place: str = "01") -> Iterator[Exhibit]:
+def setup_exhibits(comparison: SofaComparison, place: str = "01") -> Iterator[Exhibit]:
     """What models were probed with, and which they were: tables 3, 5 and 6."""
     categories = {p.category: (p.groups, len(p.statements)) for p in comparison.probe_set.parts}
     yield from _set_exhibits(f"the set {comparison.probe_set.name}", categories, f"{place}-sofa")

@@ -11,7 +11,7 @@ from kgbias.io.progress import Progress, SilentProgress
 from kgbias.methods.sofa.build import SofaSet
 from kgbias.methods.sofa.exhibits import (
     BenchmarkScores,
-    model_exhibits,
+    setup_exhibits,
     sofa_exhibits,
     sofa_set_exhibits,
 )
@@ -28,7 +28,7 @@ def save_sofa(
     """Write what there is to show of models on a set of probes to `folder`: each figure as SVG, PDF
     and PNG, each table as LaTeX and CSV. Returns the files, sorted."""
     progress = progress or SilentProgress()
-    exhibit_list = [*sofa_exhibits(comparison, "01", benchmark_scores), *model_exhibits(comparison)]
+    exhibit_list = [*sofa_exhibits(comparison, "01", benchmark_scores), *setup_exhibits(comparison)]
     progress.stage("figures", len(exhibit_list))
     about = {
         "warning": CONTENT_WARNING,

@@ -20,9 +20,9 @@ from kgbias.errors import DataError, UsageError
 from kgbias.graph.sofa import ProbeSet, SofaResult
 from kgbias.graph.stores import open_store
 from kgbias.methods.sofa.benchmark_scores import read_benchmarks
-from kgbias.methods.sofa.build import FilteredStatement, SofaSet
+from kgbias.methods.sofa.build import KeptStatement, SofaSet
 from kgbias.methods.sofa.clusters import cluster_texts, distinctive_words
-from kgbias.methods.sofa.exhibits import draw_hate_bars, model_exhibits, sofa_exhibits
+from kgbias.methods.sofa.exhibits import draw_hate_bars, setup_exhibits, sofa_exhibits
 from kgbias.models.base import ModelInfo
 from kgbias.models.score.base import Convention
 from kgbias.probe.result import ScorerInfo, build_sofa_result
@@ -201,7 +201,7 @@ def test_the_set_and_its_models_as_tables() -> None:
     )
     older = ScorerInfo(ModelInfo("older", ""), (), Convention("causal", "bos"))
     results = [build_sofa_result(probe_set, by, bias) for by in (known, older)]
-    found = {e.paper: e.table for e in model_exhibits(compare_sofa(results, probe_set))}
+    found = {e.paper: e.table for e in setup_exhibits(compare_sofa(results, probe_set))}
     assert [column.heading for column in found["Table 3"].columns] == ["a", "b"]
     assert found["Table 3"].rows == [["A", "P"], ["D", "Q"], ["F", ""], ["I", ""]]
     assert shown_rows(found["Table 5"]) == [
@@ -258,6 +258,6 @@ def test_two_statements_rank_no_model() -> None:
 
 
 def test_a_built_set_has_rows() -> None:
-    kept = FilteredStatement("gender", "love rain")
+    kept = KeptStatement("gender", "love rain")
     built = SofaSet("sbic", {"gender": ("Men", "Women")}, (kept,), (), {})
     assert built.records()[0]["statement"] == "love rain" and "sbic, 2 probes" in repr(built)
