@@ -114,7 +114,7 @@ def rank_words(
         WORD_COLUMNS,
         confusion_cells,
         latest_attributions,
-        word_effects,
+        rank_word_effects,
     )
 
     if unknown := [m for m in as_names(method) if m not in METHOD_VERSIONS]:
@@ -133,12 +133,12 @@ def rank_words(
     if not attributions:
         raise UsageError(f"run {run.name!r} has no such word effects: attribute it first")
     if against is None:
-        return Rows(word_effects(attributions, groups, top=top), WORD_COLUMNS)
+        return Rows(rank_word_effects(attributions, groups, top=top), WORD_COLUMNS)
     rows: list[WordEffect] = []
     for metric in dict.fromkeys(a.metric for a in attributions):
         of_metric = [a for a in attributions if a.metric == metric]
         cells = confusion_cells(stored, metric, against, [a.triple_id for a in of_metric])
-        rows += word_effects(of_metric, cells, top=top)
+        rows += rank_word_effects(of_metric, cells, top=top)
     return Rows(rows, WORD_COLUMNS)
 
 
@@ -175,6 +175,7 @@ def measure_deletion(
     from kgbias.methods.attribution.word_effects import (
         DELETION_COLUMNS,
         METHOD_VERSIONS,
+        SentenceEffects,
         deletion_curves,
     )
 
@@ -183,15 +184,14 @@ def measure_deletion(
     curves: list[Deletion] = []
     for name in as_names(measure):
         rows = attribute(run, name, method=method, scorer=scorer, top=top, device=device)
-        by_method = {
-            m: sorted(
-                (a for a in rows if a.method == METHOD_VERSIONS[m]), key=lambda a: a.triple_id
-            )
-            for m in as_names(method)
-        }
-        words = {
-            m: [(list(a.tokens), list(a.effects), a.score) for a in by_method[m]] for m in by_method
-        }
+        by_method = {}
+        for method_name in as_names(method):
+            own_rows = [a for a in rows if a.method == METHOD_VERSIONS[method_name]]
+            # In one order under every method: random orders are drawn sentence by sentence.
+            own_rows.sort(key=lambda a: a.triple_id)
+            by_method[method_name] = [
+                SentenceEffects(list(a.tokens), list(a.effects), a.score) for a in own_rows
+            ]
         opened_scorer = load_scorer(name, scorer, device=device)
-        curves += deletion_curves(opened_scorer, words, max_removed=removed, seed=seed)
+        curves += deletion_curves(opened_scorer, by_method, max_removed=removed, seed=seed)
     return Rows(curves, DELETION_COLUMNS)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from operator import attrgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,14 +109,20 @@ _GRADIENTS = {
 }
 _MAX_WORDS = 60  # words per sentence that get an effect
 _BATCH_SENTENCES = 32  # sentences at once
-
-WordEffects = tuple[list[str], list[float], float]
-"""The words of a sentence, the effect of each, and the score of the whole."""
+_RANDOM_ORDERS = 5  # for each sentence, whose mean an attribution has to beat
 
 
-def word_effects_of(
+class SentenceEffects(NamedTuple):
+    """The words of a sentence, the effect of each, and the score of the whole."""
+
+    words: list[str]
+    effects: list[float]
+    score: float
+
+
+def measure_word_effects(
     scorer: Scorer, sentences: Sequence[str], method: str = "occlusion"
-) -> list[WordEffects]:
+) -> list[SentenceEffects]:
     """The effects of the words of each sentence on its score, by a method of `METHOD_VERSIONS`;
     every method covers the same words, the first 60. Above 0: the word raises the score.
 
@@ -131,7 +137,9 @@ def word_effects_of(
     for sentence, score in zip(sentences, _score_values(scorer, sentences), strict=True):
         reading = scorer.gradient_reading(sentence)
         by_word = _GRADIENTS[method](reading)
-        words_and_effects.append((reading.words[:_MAX_WORDS], by_word[:_MAX_WORDS], score))
+        words_and_effects.append(
+            SentenceEffects(reading.words[:_MAX_WORDS], by_word[:_MAX_WORDS], score)
+        )
     return words_and_effects
 
 
@@ -151,8 +159,8 @@ def check_scorer_methods(scorer: Scorer, methods: Sequence[str]) -> None:
             )
 
 
-def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[WordEffects]:
-    """For each sentence its words, the effect of each, and the score of the whole.
+def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[SentenceEffects]:
+    """The effects of the words of each sentence by occlusion.
 
     The effect of a word is the score of the whole sentence minus the score without the word. It is
     measured only from the scorer's answers, so it works for every scorer; effects need not sum to
@@ -168,7 +176,7 @@ def occlude(scorer: Scorer, sentences: Sequence[str]) -> list[WordEffects]:
         words_and_starts.append((words[:_MAX_WORDS], start))
     values = _score_values(scorer, texts)
     return [
-        (
+        SentenceEffects(
             words,
             [round(values[start] - values[start + 1 + n], 6) for n in range(len(words))],
             values[start],
@@ -228,12 +236,13 @@ def attribute_triples(
         progress.advance(len(triples) - len(todo), cached=len(triples) - len(todo))
         for start in range(0, len(todo), _BATCH_SENTENCES):
             batch = todo[start : start + _BATCH_SENTENCES]
+            sentences = [triple.sentence for triple in batch]
             new_attributions = [
-                WordAttribution(triple.id, metric, tuple(words), tuple(by_word), score, version)
-                for triple, (words, by_word, score) in zip(
-                    batch,
-                    word_effects_of(scorer, [triple.sentence for triple in batch], method),
-                    strict=True,
+                WordAttribution(
+                    triple.id, metric, tuple(one.words), tuple(one.effects), one.score, version
+                )
+                for triple, one in zip(
+                    batch, measure_word_effects(scorer, sentences, method), strict=True
                 )
             ]
             run.store.save_attributions(new_attributions)
@@ -304,7 +313,7 @@ class WordEffect:
     total: float
 
 
-def word_effects(
+def rank_word_effects(
     attributions: Sequence[WordAttribution], cells: Mapping[str, str], *, top: int = 10
 ) -> list[WordEffect]:
     """The words of each cell with the largest totals, up or down, by measure, method and cell.
@@ -440,9 +449,17 @@ class Deletion:
     drop: Estimate
 
 
+class _Removal(NamedTuple):
+    """An order in which the words of a sentence are removed, and the score of the whole."""
+
+    words: list[str]
+    order: list[int]
+    score: float
+
+
 def deletion_curves(
     scorer: Scorer,
-    by_method: Mapping[str, Sequence[WordEffects]],
+    by_method: Mapping[str, Sequence[SentenceEffects]],
     *,
     max_removed: int = 3,
     seed: int = 0,
@@ -453,45 +470,55 @@ def deletion_curves(
     Args:
         scorer: whose scores the attributions are of.
         by_method: the attributions of the same sentences by each method, as
-            `kgbias.methods.attribution.word_effects.word_effects_of` gives them.
+            `kgbias.methods.attribution.word_effects.measure_word_effects` gives them.
         max_removed: the most words to remove; sentences with no more words than that are left out.
         seed: of the random orders.
     """
     rng = random.Random(f"deletion:{seed}")
-    orders: dict[str, list[list[tuple[list[str], list[int], float]]]] = {"random": []}
+    # By method, the removals of each sentence: a method has one order, "random" has several.
+    removals: dict[str, list[list[_Removal]]] = {"random": []}
     for method, attributed in by_method.items():
-        orders[method] = [
-            # First what supports the score, which is what makes it negative if it is negative.
-            [(words, sorted(range(len(words)), key=lambda n: -_sign(score) * effects[n]), score)]
-            for words, effects, score in attributed
-            if len(words) > max_removed
+        removals[method] = [
+            [_Removal(sentence.words, _support_order(sentence), sentence.score)]
+            for sentence in attributed
+            if len(sentence.words) > max_removed
         ]
-    for words, _, score in next(iter(by_method.values()), ()):
-        if len(words) > max_removed:
-            random_orders = [rng.sample(range(len(words)), len(words)) for _ in range(5)]
-            orders["random"].append([(words, order, score) for order in random_orders])
+    for sentence in next(iter(by_method.values()), ()):
+        count = len(sentence.words)
+        if count > max_removed:
+            random_orders = [rng.sample(range(count), count) for _ in range(_RANDOM_ORDERS)]
+            removals["random"].append(
+                [_Removal(sentence.words, order, sentence.score) for order in random_orders]
+            )
     curves = []
-    for method, sentences in orders.items():
+    for method, by_sentence in removals.items():
         for count in range(1, max_removed + 1):
             texts = [
-                remove_words(w, set(order[:count]))
-                for sentence_orders in sentences
-                for w, order, _ in sentence_orders
+                remove_words(removal.words, set(removal.order[:count]))
+                for own_removals in by_sentence
+                for removal in own_removals
             ]
             remaining_scores = iter(scorer.score(texts))
             drops = []
-            for sentence_orders in sentences:
-                scores_and_judgements = [
-                    (score, next(remaining_scores)) for _, _, score in sentence_orders
-                ]
-                drops_of_orders = [
-                    _sign(score) * (score - j.value) for score, j in scores_and_judgements if j
-                ]
+            for own_removals in by_sentence:
+                drops_of_orders = []
+                for removal in own_removals:
+                    judgement = next(remaining_scores)
+                    if judgement:
+                        drop_of_order = removal.score - judgement.value
+                        drops_of_orders.append(_sign(removal.score) * drop_of_order)
                 if drops_of_orders:
                     drops.append(sum(drops_of_orders) / len(drops_of_orders))
             drop = bootstrap(np.array(drops), mean) if drops else None
             curves.append(Deletion(scorer.measure, method, count, drop or Estimate.missing()))
     return curves
+
+
+def _support_order(sentence: SentenceEffects) -> list[int]:
+    """The places of the words, first what most supports the score: of a negative one, what makes it
+    negative."""
+    sign = _sign(sentence.score)
+    return sorted(range(len(sentence.words)), key=lambda n: -sign * sentence.effects[n])
 
 
 def _sign(score: float) -> int:

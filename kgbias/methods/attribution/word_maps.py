@@ -43,7 +43,9 @@ def word_maps(data: RunData, place: str) -> Iterator[Exhibit]:
             key = f"{place}-word-map-{metric.measure}-{method}"
             kinds = [("labels", "label", labels), ("groups", "group", groups)]
             for kind, kind_word, cells in kinds:
-                if len(maps := _part_maps(of_method, triples, cells)) > 1:
+                maps = _select_maps(of_method, triples, cells)
+                # A single map has no other to be seen beside.
+                if len(maps) > 1:
                     yield _map_exhibit(
                         f"{key}-{kind}", maps, kind_word, _share_notes(of_method, cells)
                     )
@@ -56,7 +58,8 @@ def word_maps(data: RunData, place: str) -> Iterator[Exhibit]:
                     id: f"{labels[id]} / {other_labels[id]}"
                     for id in labels.keys() & other_labels.keys()
                 }
-                if len(maps := _part_maps(of_method, triples, label_pairs)) > 1:
+                maps = _select_maps(of_method, triples, label_pairs)
+                if len(maps) > 1:
                     yield _error_exhibit(
                         f"{key}-errors-{number}",
                         maps,
@@ -65,11 +68,12 @@ def word_maps(data: RunData, place: str) -> Iterator[Exhibit]:
                     )
 
 
-def _part_maps(
+def _select_maps(
     attributions: Sequence[WordAttribution],
     triples: Mapping[str, TripleView],
     cells: Mapping[str, str],
 ) -> list[MeanMap]:
+    """The maps of the cells with enough statements to show one."""
     return [m for m in mean_maps(attributions, triples, cells) if m.statements >= _MIN_STATEMENTS]
 
 

@@ -24,12 +24,13 @@ from kgbias.measure.scorers._gradients import (
 from kgbias.measure.scorers._masking import neutralise
 from kgbias.methods.attribution.word_effects import (
     METHOD_VERSIONS,
+    SentenceEffects,
     check_scorer_methods,
     class_activation,
     deletion_curves,
     integrated_gradients,
-    word_effects,
-    word_effects_of,
+    measure_word_effects,
+    rank_word_effects,
 )
 from tests import tiny
 from tests.conftest import require_modules, sweep_params
@@ -124,7 +125,9 @@ def test_evidence_is_what_the_score_squashes() -> None:
 def test_all_methods_say_it_of_the_same_words(measure: str) -> None:
     scorer = load_scorer(measure)
     ours = ["Asian people", "are", "criminals."]
-    by_method = {m: word_effects_of(scorer, [BAD, "Men are kind."], m) for m in METHOD_VERSIONS}
+    by_method = {
+        m: measure_word_effects(scorer, [BAD, "Men are kind."], m) for m in METHOD_VERSIONS
+    }
     for (words, by_word, score), other in by_method.values():
         assert words == ours and len(by_word) == 3
         assert other[0] == ["Men", "are", "kind."] and score == by_method["occlusion"][0][2]
@@ -145,7 +148,7 @@ def test_integrated_gradients_are_complete(tmp_path: Path) -> None:
         reading = scorer.gradient_reading(text)  # type: ignore[attr-defined]
         with torch.no_grad():
             blank = float(reading.value.score(reading.logits(reading.blank)))
-        ((_, by_word, score),) = word_effects_of(scorer, [text], "integrated")
+        ((_, by_word, score),) = measure_word_effects(scorer, [text], "integrated")
         assert sum(by_word) == pytest.approx(score - blank, abs=0.006)
 
 
@@ -175,8 +178,11 @@ def test_deletion_curves_by_hand() -> None:
     curves = deletion_curves(
         Rude(),
         {
-            "right": [(words, [0, 0.5, 0, 0.4, 0], 1.0)] * 4,
-            "wrong": [(words, [0.3, 0, 0.2, 0, 0.1], 1.0)] * 4 + [(["Bad."], [1.0], 0.5)],
+            "right": [SentenceEffects(words, [0, 0.5, 0, 0.4, 0], 1.0)] * 4,
+            "wrong": [
+                *[SentenceEffects(words, [0.3, 0, 0.2, 0, 0.1], 1.0)] * 4,
+                SentenceEffects(["Bad."], [1.0], 0.5),
+            ],
         },
     )
     drops = {(c.method, c.removed): c.drop for c in curves}
@@ -193,13 +199,13 @@ def test_words_are_counted_in_their_cell() -> None:
         WordAttribution("b", metric, ("Men", "bad."), (-0.25, 0.25), 1.0, "occlusion@2"),
         WordAttribution("c", metric, ("Bad.",), (1.0,), 1.0, "occlusion@2"),
     ]
-    rows = word_effects(found, {"a": "one", "b": "one", "c": "two"})
+    rows = rank_word_effects(found, {"a": "one", "b": "one", "c": "two"})
     assert [(w.cell, w.statements, w.word, w.n, w.effect, w.total) for w in rows] == [
         ("one", 2, "bad", 2, 0.5, 1.0),
         ("one", 2, "men", 2, -0.125, -0.25),
         ("two", 1, "bad", 1, 1.0, 1.0),
     ]
-    assert len(word_effects(found, {"a": "one"}, top=1)) == 1
+    assert len(rank_word_effects(found, {"a": "one"}, top=1)) == 1
 
 
 def invoke(*arguments: str) -> Result:
