@@ -15,13 +15,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.cross_mentions import MentionIndex
 from kgbias.graph.labels import RETRACTED_LABEL, SKIPPED_LABEL, Label
 from kgbias.graph.record import timestamp
 from kgbias.graph.store import StoredRun
-from kgbias.graph.types import verbalise
+from kgbias.graph.types import Triple, verbalise
 from kgbias.io.files import replace_file
 from kgbias.io.reading import read_toml
 from kgbias.io.tables import TableFormat, read_table
@@ -41,7 +42,29 @@ SHEET_FORMAT = TableFormat(
     "labels filled in: `label RUN SHEET`", tuple((name,) for name in _SHEET_COLUMNS)
 )
 _SHARED_RATERS = 2  # raters of a shared statement
-_LabelRow = tuple[str, str, str]  # a statement's id, the label and a note, as they are kept
+
+
+class _LabelRow(NamedTuple):
+    """A label of a statement and the rater's note, as they are kept."""
+
+    statement_id: str
+    label: str
+    note: str
+
+
+class _LabelInEffect(NamedTuple):
+    """A label that holds once rows are written, and whether it has yet to be written."""
+
+    label: Label
+    is_new: bool
+
+
+class _SheetPart(NamedTuple):
+    """What rows of a sheet have in common that one `Labelling` writes."""
+
+    measure: str
+    rater: str
+    is_masked: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +211,7 @@ class Labelling:
             self._run, self.measure, name, masked=self.is_masked, sample=self.sample
         )
         # Fills its cached property: the statements and labels are read once for all raters.
-        other_labelling.__dict__["_texts"] = self._texts
+        other_labelling.__dict__["_statements"] = self._statements
         other_labelling._stored_labels = self._stored_labels
         return other_labelling
 
@@ -260,18 +283,18 @@ class Labelling:
         if statement_id is None or not any(x.triple_id == statement_id for x in self._own_labels()):
             return None
         task = self.make_task(statement_id)
-        self._write_labels([(statement_id, RETRACTED_LABEL, "")])
+        self._write_labels([_LabelRow(statement_id, RETRACTED_LABEL, "")])
         return task
 
     def latest_statement(self) -> str | None:
         """The statement that this rater labelled or skipped last, if any."""
-        own_ids = [x.triple_id for x in self._own_labels() if x.triple_id in self._texts]
+        own_ids = [x.triple_id for x in self._own_labels() if x.triple_id in self._statements]
         return own_ids[-1] if own_ids else None
 
     def read_progress(self) -> LabellingProgress:
         """How far this rater and all raters are."""
         current_labels = [
-            label for label in self._labels_in_effect() if label.triple_id in self._texts
+            label for label in self._labels_in_effect() if label.triple_id in self._statements
         ]
         given_labels = [label for label in current_labels if label.label != SKIPPED_LABEL]
         own_labels = [label for label in current_labels if label.rater == self.rater]
@@ -286,7 +309,7 @@ class Labelling:
 
     def write_sheet(self, path: str | Path, limit: int = 100) -> int:
         """Write the next statements as a CSV file for a spreadsheet; returns how many. The rater
-        fills in `label_statement` (a label or its number, or "skip") and, if need be, `note`."""
+        fills in `label` (a label or its number, or "skip") and, if need be, `note`."""
         tasks = self.next_tasks(limit)
         with (
             replace_file(Path(path)) as partial,
@@ -311,22 +334,23 @@ class Labelling:
         return len(tasks)
 
     @cached_property
-    def _texts(self) -> Mapping[str, tuple[str, str, str]]:
+    def _statements(self) -> Mapping[str, Triple]:
         """The run's statements, by id."""
-        return {id: (group, p, o) for id, group, p, o in self._run.distinct_triples()}
+        return {id: Triple(group, p, o) for id, group, p, o in self._run.distinct_triples()}
 
     @cached_property
     def _mentions(self) -> MentionIndex:
         return MentionIndex(self._run.groups)
 
     def _task_text(self, statement_id: str) -> str:
-        if statement_id not in self._texts:
+        if statement_id not in self._statements:
             raise UsageError(f"run {self._run.name!r} has no statement {statement_id!r}")
-        group, predicate, object = self._texts[statement_id]
-        if self.is_masked:
-            group, predicate = MASKED_GROUP, self._mentions.mask_names(predicate, MASKED_GROUP)
-            object = self._mentions.mask_names(object, MASKED_GROUP)
-        return verbalise(group, predicate, object)
+        statement = self._statements[statement_id]
+        if not self.is_masked:
+            return verbalise(statement.group, statement.predicate, statement.object)
+        predicate = self._mentions.mask_names(statement.predicate, MASKED_GROUP)
+        object = self._mentions.mask_names(statement.object, MASKED_GROUP)
+        return verbalise(MASKED_GROUP, predicate, object)
 
     def _own_labels(self) -> list[Label]:
         return [x for x in self._labels_in_effect() if x.rater == self.rater]
@@ -346,7 +370,8 @@ class Labelling:
         return raters_by_statement
 
     def check_label(self, statement: LabelTask | str, label: str, note: str) -> _LabelRow:
-        """The statement's id, the label and the note as they are kept. Raises as `label`."""
+        """The statement's id, the label and the note as they are kept. Raises as
+        `label_statement`."""
         statement_id = statement.id if isinstance(statement, LabelTask) else statement
         # Raises for a statement that the run does not have.
         self._task_text(statement_id)
@@ -360,25 +385,26 @@ class Labelling:
             )
         if len(note) > MAX_NOTE_CHARACTERS:
             raise UsageError(f"a note has at most {MAX_NOTE_CHARACTERS:,} characters")
-        return statement_id, name, note
+        return _LabelRow(statement_id, name, note)
 
     def _write_labels(self, rows: Sequence[_LabelRow]) -> list[Label]:
         """Write labels, unless those in effect are the same; returns those now in effect."""
-        labels_and_new = self._make_labels(rows)
-        if new_labels := [x for x, new in labels_and_new if new]:
+        labels = self._make_labels(rows)
+        new_labels = [x.label for x in labels if x.is_new]
+        if new_labels:
             self._stored_labels.add_labels(new_labels)
-        return [x for x, _ in labels_and_new]
+        return [x.label for x in labels]
 
-    def _make_labels(self, rows: Sequence[_LabelRow], guide: str = "") -> list[tuple[Label, bool]]:
-        """The labels that will be in effect, and whether each has yet to be written."""
+    def _make_labels(self, rows: Sequence[_LabelRow], guide: str = "") -> list[_LabelInEffect]:
+        """The labels that will be in effect."""
         latest = self._stored_labels.latest_labels()
-        sampled_ids = {statement_id for statement_id, *_ in rows} & set(self.sample.order)
-        labels_and_new = []
+        sampled_ids = {row.statement_id for row in rows} & set(self.sample.order)
+        labels = []
         for statement_id, label, note in rows:
             earlier = latest.get((statement_id, self.rater))
             # A form that is sent twice, or a sheet that is read twice, adds no row.
             if earlier and (earlier.label, earlier.note) == (label, note):
-                labels_and_new.append((earlier, False))
+                labels.append(_LabelInEffect(earlier, is_new=False))
                 continue
             sample = self.sample.id if statement_id in sampled_ids else ""
             new_label = Label(
@@ -394,8 +420,8 @@ class Labelling:
                 sample,
                 note,
             )
-            labels_and_new.append((new_label, True))
-        return labels_and_new
+            labels.append(_LabelInEffect(new_label, is_new=True))
+        return labels
 
 
 def read_label_sheet(run: StoredRun, path: str | Path, rater: str | None = None) -> list[Label]:
@@ -410,37 +436,36 @@ def read_label_sheet(run: StoredRun, path: str | Path, rater: str | None = None)
     Raises:
         DataError: an invalid row; the message gives its line.
     """
-    labellings: dict[tuple[str, str, bool], Labelling] = {}
-    rows_by_guide: dict[tuple[str, str, bool], dict[str, list[_LabelRow]]] = {}
-    labelled_keys: set[tuple[str, str, str]] = set()
+    labellings: dict[_SheetPart, Labelling] = {}
+    rows_by_guide: dict[_SheetPart, dict[str, list[_LabelRow]]] = {}
+    labelled_keys: set[tuple[str, str, str]] = set()  # statement, measure and rater
     for place, row in _filled_rows(Path(path)):
         try:
-            key = (
+            part = _SheetPart(
                 row["measure"].strip(),
                 _rater_name(rater or unescape_formula(row["rater"])),
                 _is_masked(row),
             )
-            if key not in labellings:
-                labellings[key] = Labelling(run, *key[:2], masked=key[2])
+            if part not in labellings:
+                labellings[part] = Labelling(run, part.measure, part.rater, masked=part.is_masked)
             label, note = row["label"].strip().casefold(), unescape_formula(row["note"]).strip()
-            checked_row = labellings[key].check_label(
+            checked_row = labellings[part].check_label(
                 row["id"].strip().removeprefix(_ID_PREFIX), label, note
             )
-            if (checked_row[0], *key[:2]) in labelled_keys:
+            labelled_key = (checked_row.statement_id, part.measure, part.rater)
+            if labelled_key in labelled_keys:
                 raise UsageError("this statement has a second label by the same rater")
         except UsageError as error:
             raise DataError(f"{place}{error}") from error
-        labelled_keys.add((checked_row[0], *key[:2]))
-        rows_by_guide.setdefault(key, {}).setdefault(row["guide"].strip(), []).append(checked_row)
-    labels_and_new = [
-        label_and_new
-        for key, by_guide in rows_by_guide.items()
-        for guide, rows in by_guide.items()
-        for label_and_new in labellings[key]._make_labels(rows, guide)
-    ]
+        labelled_keys.add(labelled_key)
+        rows_by_guide.setdefault(part, {}).setdefault(row["guide"].strip(), []).append(checked_row)
+    labels: list[_LabelInEffect] = []
+    for part, by_guide in rows_by_guide.items():
+        for guide, rows in by_guide.items():
+            labels += labellings[part]._make_labels(rows, guide)
     # At once and last: an invalid row above has left nothing written.
-    run.store.add_labels([x for x, new in labels_and_new if new])
-    return [x for x, _ in labels_and_new]
+    run.store.add_labels([x.label for x in labels if x.is_new])
+    return [x.label for x in labels]
 
 
 def _filled_rows(path: Path) -> Iterable[tuple[str, dict[str, str]]]:
