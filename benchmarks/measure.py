@@ -40,12 +40,12 @@ OBJECTS = "music,long walks by the sea,lazy,their families,the rain,good at cook
 
 
 def make_statements(store: str | None) -> Iterator[tuple[str, str, str]]:
-    """Endless distinct statements: group, predicate, object."""
+    """Endless distinct statements: group, predicate, object. Those that are made up say different
+    things of different groups, so that scorers that do not see the group read each of them."""
     if store is None:
-        for number, group, predicate, object_text in product(
-            range(10**6), GROUPS, PREDICATES, OBJECTS
-        ):
-            yield group, predicate, f"{object_text} {number}" if number else object_text
+        places = product(range(10**6), GROUPS, PREDICATES, OBJECTS)
+        for number, (_, group, predicate, object_text) in enumerate(places):
+            yield group, predicate, f"{object_text} {number}"
     with kgbias.open(store) as study:
         triples = list(study.run().triples(min_acceptability=0))
     groups = list(dict.fromkeys([*(t.group for t in triples), *GROUPS]))
