@@ -5,8 +5,8 @@ from kgbias.ingest.import_run import ImportResult, import_file
 from kgbias.ingest.profiles import ProfileColumns, read_profiles
 from kgbias.ingest.statement_file import (
     StatementFile,
-    need_complete_rows,
     read_file,
+    require_complete_rows,
 )
 from kgbias.ingest.statement_table import ImportedStatement, TripleColumns, read_triples
 
@@ -19,8 +19,8 @@ __all__ = [
     "StatementFile",
     "TripleColumns",
     "import_file",
-    "need_complete_rows",
     "read_file",
     "read_profiles",
     "read_triples",
+    "require_complete_rows",
 ]

@@ -106,6 +106,7 @@ def import_corpus(
     statements = list(find_statements(leaves, groups))
     group_ids = {statement.triple.group_id for statement in statements}
     named_groups = tuple(group for group in groups if group.id in group_ids)
+    # The settings say how the corpus was read: the run's name and id are computed from them too.
     config = {"file": path.name, "sha256": digest, "reader": ANSWER_READER, **settings}
     run = store.begin_run(
         Run(
@@ -189,7 +190,7 @@ def _subject_pattern(group: Group) -> re.Pattern[str]:
 
 
 DOCUMENT_SUFFIXES = (".txt", ".md", ".rst")
-MAX_CHUNK_WORDS = 200  # words in a chunk, at most; a sentence is never cut
+MAX_CHUNK_WORDS = 200  # words in a chunk; a longer sentence is a chunk, since none is cut
 MIN_ENTITY_COSINE = 0.9  # the cosine from which two entities are the same
 _CAPITALISED_NAME = re.compile(r"\b[A-Z][\w'’-]*(?:\s+(?:of|the|and|for)?\s*[A-Z][\w'’-]*)*")
 _SENTENCE_STARTERS = frozenset(
@@ -257,7 +258,7 @@ def build_corpus(
         relations += [
             make_relation("next", first, second) for first, second in pairwise(document_chunks)
         ]
-    return Corpus(tuple(passages), (*relations, *find_overlaps(all_chunks, embed)))
+    return Corpus(tuple(passages), (*relations, *relate_overlapping_chunks(all_chunks, embed)))
 
 
 def split_chunks(text: str, max_words: int = MAX_CHUNK_WORDS) -> list[str]:
@@ -294,7 +295,7 @@ def find_entities(text: str, groups: Sequence[Group]) -> list[str]:
     return [name for name, _ in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
 
 
-def find_overlaps(chunks: Sequence[Passage], embed: EmbedTexts) -> Iterator[Relation]:
+def relate_overlapping_chunks(chunks: Sequence[Passage], embed: EmbedTexts) -> Iterator[Relation]:
     """Relations between chunks that share entities: two entities are the same if the cosine of
     their embeddings is at least 0.9. The score is the share of all pairs of the chunks' entities
     that are the same, as in ragas."""

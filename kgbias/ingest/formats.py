@@ -56,6 +56,6 @@ def format_names() -> list[str]:
 
 
 def describe_formats() -> Iterator[str]:
-    """A line for each format of ours that is no table of statements."""
+    """A line for each format of the core and the methods that is no table of statements."""
     for name, format in IMPORT_FORMATS.own_entries.items():
         yield f"{name}: {format.about}."

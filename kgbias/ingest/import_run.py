@@ -15,7 +15,7 @@ from kgbias.io.columns import Column, columns_of
 from kgbias.io.rows import Result, Rows
 from kgbias.models.base import ModelInfo
 
-DEFAULT_CATEGORY = "imported"
+DEFAULT_CATEGORY = "imported"  # of groups whose file names none
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -74,7 +74,8 @@ def import_file(
         run.id,
         (_make_generation(run, number, statement) for number, statement in enumerate(statements)),
     )
-    if profiles := _make_profiles(run, statements):
+    profiles = _make_profiles(run, statements)
+    if profiles:
         store.save_profiles(run.id, profiles)
     store.set_status(run.id, "complete")
     return ImportResult(

@@ -18,10 +18,10 @@ from kgbias.ingest.statement_table import (
     ImportedStatement,
     ProfileCharacter,
     TableRecord,
-    need_columns,
     read_plain_group,
     read_records,
-    tell_columns,
+    report_columns,
+    require_columns,
 )
 from kgbias.io.tables import TableFormat, parse_literal
 
@@ -34,7 +34,7 @@ _NOT_ATTRIBUTES = re.compile(
     rf"|{'|'.join((*_LABEL_COLUMNS, *_NAME_COLUMNS))}",
     re.IGNORECASE,
 )
-TABLE_FORMAT = TableFormat(
+PROFILE_TABLE = TableFormat(
     "profiles: `import --format profiles`",
     (("name",),),
     tuple(_LABEL_COLUMNS.values()),
@@ -71,11 +71,11 @@ def read_profiles(
     if first_row is None:
         raise DataError(f"{path} has no rows")
     columns_found = list(first_row.cells)
-    need_columns(path, columns_found, {"group": columns.group})
+    require_columns(path, columns_found, {"group": columns.group})
     for attribute in (*columns.attributes, *columns.predicates):
-        need_columns(path, columns_found, {"attribute": attribute})
+        require_columns(path, columns_found, {"attribute": attribute})
     if columns.category:
-        need_columns(path, columns_found, {"category": columns.category})
+        require_columns(path, columns_found, {"category": columns.category})
     attributes = columns.attributes or tuple(
         name
         for name in columns_found
@@ -89,10 +89,10 @@ def read_profiles(
         *attributes,
         *([columns.category] if columns.category else []),
     ]
-    tell_columns(path, columns_found, list(dict.fromkeys(used_columns)), notify)
+    report_columns(path, columns_found, list(dict.fromkeys(used_columns)), notify)
     column_by_key = {name.casefold(): name for name in reversed(columns_found)}
     for number, row in enumerate(chain([first_row], rows)):
-        group = read_plain_group(_parse_label(row.cell_text(columns.group)))
+        group = read_plain_group(_format_label(row.cell_text(columns.group)))
         category = row.cell_text(columns.category) or None if columns.category else None
         if not group:
             yield None
@@ -100,11 +100,11 @@ def read_profiles(
         character = _make_character(number, row, column_by_key, group)
         for attribute in attributes:
             for key, values in _iter_attributes(row.cells.get(attribute), attribute):
-                predicate = columns.predicates.get(key) or _attribute_words(key)
+                predicate = columns.predicates.get(key) or _spell_attribute(key)
                 for value in values:
                     triple = Triple(group, predicate, value)
                     yield ImportedStatement(
-                        triple, 1, category, "none", character, _short_attribute(key)
+                        triple, 1, category, "none", character, _shorten_attribute(key)
                     )
 
 
@@ -113,26 +113,26 @@ def _make_character(
 ) -> ProfileCharacter:
     """Whose profile a row is. The group's label may hold its ethnicity and gender: "('ITALIAN',
     'F')"."""
-    name = (
-        next((row.cell_text(column_by_key[n]) for n in _NAME_COLUMNS if n in column_by_key), "")
-        or group
-    )
+    name_columns = [column_by_key[key] for key in _NAME_COLUMNS if key in column_by_key]
+    name = row.cell_text(name_columns[0]) if name_columns else ""
     labels = {
-        kind: _parse_label(row.cell_text(column_by_key[column.casefold()]))
+        kind: _format_label(row.cell_text(column_by_key[column.casefold()]))
         for kind, column in _LABEL_COLUMNS.items()
         if column.casefold() in column_by_key
     }
-    label_values = (
-        _parse_values(row.cell_text(column_by_key["group"])) if "group" in column_by_key else []
-    )
+    label_values: list[str] = []
+    if "group" in column_by_key:
+        label_values = _parse_values(row.cell_text(column_by_key["group"]))
     if len(label_values) == 2:
         labels = {"ethnicity": label_values[0], "gender": label_values[1], **labels}
     if labels.get("ethnicity") and labels.get("gender"):
         labels.setdefault("group", f"{labels['ethnicity']} {labels['gender']}")
-    return ProfileCharacter(number, name, {kind: label for kind, label in labels.items() if label})
+    return ProfileCharacter(
+        number, name or group, {kind: label for kind, label in labels.items() if label}
+    )
 
 
-def _parse_label(text: str) -> str:
+def _format_label(text: str) -> str:
     """A label as text: "('ITALIAN', 'F')" gives "ITALIAN F"."""
     return " ".join(_parse_values(text))
 
@@ -174,10 +174,10 @@ def _parse_literal(text: str) -> Any:
     return value
 
 
-def _short_attribute(attribute: str) -> str:
+def _shorten_attribute(attribute: str) -> str:
     """An attribute as tables name it: "physical_characteristics.height" gives "height"."""
     return attribute.rpartition(".")[2] or attribute
 
 
-def _attribute_words(attribute: str) -> str:
+def _spell_attribute(attribute: str) -> str:
     return " ".join(attribute.replace("_", " ").replace(".", " ").split())

@@ -79,7 +79,7 @@ def read_file(
         raise UsageError(
             "`attribute` and `attribute_predicates` apply to profiles: set `format` to profiles"
         )
-    with as_readable_file(path) as file:
+    with open_rereadable(path) as file:
         layout = name if name and name != "profiles" else detect_format(file)
         statement_rows: Iterator[ImportedStatement | None]
         if name == "profiles":
@@ -97,14 +97,14 @@ def read_file(
             named_columns = {key: value for key, value in columns.items() if value}
             statement_rows = read_triples(file, layout, TripleColumns(**named_columns), notify)
             settings = {"format": layout, "columns": named_columns}
-        statements, left_out = need_complete_rows(file, statement_rows)
+        statements, left_out = require_complete_rows(file, statement_rows)
         return StatementFile(statements, left_out, settings, _hash_file(file))
 
 
 @contextmanager
-def as_readable_file(path: Path) -> Iterator[Path]:
-    """The file, or a copy if it can be read only once, such as a pipe: it is read twice, for its
-    rows and for its hash."""
+def open_rereadable(path: Path) -> Iterator[Path]:
+    """The path of the file, or of a copy if it can be read only once, such as a pipe: it is read
+    twice, for its rows and for its hash."""
     if path.is_file() or not path.exists() or path.is_dir():
         yield path
         return
@@ -132,7 +132,7 @@ class CompleteRows(NamedTuple):
     incomplete: int
 
 
-def need_complete_rows(path: Path, rows: Iterable[ImportedStatement | None]) -> CompleteRows:
+def require_complete_rows(path: Path, rows: Iterable[ImportedStatement | None]) -> CompleteRows:
     """The statements, and the number of rows that lacked a part. Raises DataError if no row is
     complete."""
     statements: list[ImportedStatement] = []

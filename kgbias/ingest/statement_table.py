@@ -60,9 +60,8 @@ class TableRecord:
     def read_parts(self, column: str) -> list[str]:
         """The cell as parts of triples: each of a list, which may be written as text."""
         value = self.cells.get(column)
-        value = (
-            parse_literal(value) if isinstance(value, str) and value.lstrip()[:1] == "[" else value
-        )
+        if isinstance(value, str) and value.lstrip()[:1] == "[":
+            value = parse_literal(value)
         if isinstance(value, list):
             return [TableRecord(self.line, {column: item}).read_part(column) for item in value]
         return [self.read_part(column)]
@@ -130,7 +129,7 @@ def read_records(
         raise DataError(f"{path}{position}: {error}") from error
 
 
-def need_columns(
+def require_columns(
     path: Path, columns_found: Sequence[str], column_by_parameter: Mapping[str, str]
 ) -> None:
     """Raise DataError for the first of the wanted columns, by parameter, that the file lacks."""
@@ -143,7 +142,7 @@ def need_columns(
             )
 
 
-def tell_columns(
+def report_columns(
     path: Path,
     columns_found: Sequence[str],
     used_columns: Sequence[str],
@@ -258,7 +257,7 @@ def read_triples(
         "object": columns.object,
     }
     optional = {"category": columns.category, "count": columns.count, "arm": columns.arm}
-    need_columns(
+    require_columns(
         path, columns_found, required_columns | {k: v for k, v in optional.items() if v is not None}
     )
     category, count, arm = (
@@ -268,7 +267,7 @@ def read_triples(
         )
     )
     used_columns = (columns.group, columns.predicate, columns.object, category, count, arm)
-    tell_columns(path, columns_found, [name for name in used_columns if name], notify)
+    report_columns(path, columns_found, [name for name in used_columns if name], notify)
     for row in chain([first_row], rows):
         for object_text in row.read_parts(columns.object):
             triple = Triple(
@@ -281,9 +280,9 @@ def read_triples(
                 continue
             yield ImportedStatement(
                 triple,
-                1 if count is None else _parse_count(path, row, count),
-                (row.read_part(category) or None) if category else None,
-                (row.cell_text(arm) or "none") if arm else "none",
+                count=1 if count is None else _parse_count(path, row, count),
+                category=(row.read_part(category) or None) if category else None,
+                arm=(row.cell_text(arm) or "none") if arm else "none",
             )
 
 

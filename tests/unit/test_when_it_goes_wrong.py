@@ -28,7 +28,7 @@ from kgbias.cli import show
 from kgbias.crawl.seeds import read_seeds
 from kgbias.errors import DataError, ModelError, StoreError, UsageError
 from kgbias.graph.sqlite.connection import translate_errors
-from kgbias.ingest.statement_file import as_readable_file
+from kgbias.ingest.statement_file import open_rereadable
 from kgbias.io import reading
 from kgbias.io.files import write_text
 from kgbias.io.text import is_plain, printable
@@ -500,7 +500,7 @@ def test_a_pipe_that_nobody_writes_to_is_refused(
         reading.read_bytes(pipe)
     with (
         texts.raises(DataError),
-        as_readable_file(pipe),
+        open_rereadable(pipe),
     ):
         pass
 
