@@ -65,12 +65,11 @@ class QuestionAnswer(Result):
         statements found are not about the question, or that a model names no source for what it
         wrote. "" if the answer needs no note."""
         retrieval = self.retrieval
-        notes = (
-            [retrieval.absent_note]
-            if retrieval.absent_note
-            and not retrieval.empty_reason.startswith(retrieval.absent_note)
-            else []
-        )
+        notes: list[str] = []
+        # The reason why nothing was found may begin with the same sentence.
+        is_said_below = retrieval.empty_reason.startswith(retrieval.absent_note)
+        if retrieval.absent_note and not is_said_below:
+            notes.append(retrieval.absent_note)
         if retrieval.nearest:
             notes.append(
                 "The nearest statements are listed; they are, or may be, about something else."
@@ -151,7 +150,7 @@ def build_extractive_answer(question: str, run: str, retrieval: Retrieval) -> Qu
     if not claims:
         return QuestionAnswer(question, run, retrieval.empty_reason, (), retrieval)
     text = " ".join(
-        [*_count_statements(retrieval.groups, retrieval), *(claim.text for claim in claims)]
+        [*_describe_counts(retrieval.groups, retrieval), *(claim.text for claim in claims)]
     )
     return QuestionAnswer(question, run, text, claims, retrieval)
 
@@ -206,7 +205,7 @@ def _group_record(group: RetrievedGroup) -> dict[str, Any]:
     }
 
 
-def _count_statements(groups: Sequence[RetrievedGroup], retrieval: Retrieval) -> list[str]:
+def _describe_counts(groups: Sequence[RetrievedGroup], retrieval: Retrieval) -> list[str]:
     """Sentences on how many statements about each group match the question."""
     has_several_arms = len({group.arm for group in groups}) > 1
     lines = []
@@ -229,7 +228,7 @@ TEMPLATE_VARIABLES: Mapping[str, Mapping[str, Any]] = {
 }
 # A sentence, with the numbers that follow it.
 _SENTENCE = re.compile(r"[^\n]+?(?:[.!?][\"')]*(?: *\[[\d\s,;]+\])*(?=\s|$)|(?=\n)|$)")
-_CITED = re.compile(r"\[([\d\s,;]+)\]")
+_CITATION = re.compile(r"\[([\d\s,;]+)\]")
 
 
 def generate_answer(
@@ -269,7 +268,9 @@ def split_claims(text: str, sources: int) -> tuple[AnswerClaim, ...]:
     sentence belongs to it."""
     claims_found: list[AnswerClaim] = []
     for sentence in _split_sentences(text):
-        numbers = [int(n) for m in _CITED.finditer(sentence) for n in re.findall(r"\d{1,6}", m[1])]
+        numbers = [
+            int(n) for m in _CITATION.finditer(sentence) for n in re.findall(r"\d{1,6}", m[1])
+        ]
         cites = tuple(dict.fromkeys(n for n in numbers if 1 <= n <= sources))
         wrong = tuple(dict.fromkeys(n for n in numbers if not 1 <= n <= sources))
         claims_found.append(AnswerClaim(sentence, cites, wrong))
@@ -278,4 +279,4 @@ def split_claims(text: str, sources: int) -> tuple[AnswerClaim, ...]:
 
 def _split_sentences(text: str) -> Sequence[str]:
     parts = (" ".join(match[0].split()) for match in _SENTENCE.finditer(text))
-    return [part for part in parts if any(c.isalnum() for c in _CITED.sub("", part))]
+    return [part for part in parts if any(c.isalnum() for c in _CITATION.sub("", part))]

@@ -17,6 +17,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from operator import attrgetter
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -98,6 +99,14 @@ class ParsedQuestion:
     absent_groups: tuple[Group, ...] = ()
 
 
+class _Mention(NamedTuple):
+    """Where a question names a group: from `start` up to `end`."""
+
+    start: int
+    end: int
+    group_id: str
+
+
 def parse_question(
     text: str, groups: Sequence[Group], absent_candidates: Sequence[Group] = ()
 ) -> ParsedQuestion:
@@ -110,29 +119,33 @@ def parse_question(
     """
     names_found: dict[str, str] = {}
     remaining = text
-    spans = [*_find_spans(text, groups), *_find_spans(text, absent_candidates, of_persons=True)]
-    spans.sort(key=lambda s: (s[0] - s[1], s[0]))  # the longest first
+    mentions = [
+        *_find_mentions(text, groups),
+        *_find_mentions(text, absent_candidates, of_persons=True),
+    ]
+    mentions.sort(key=lambda mention: (mention.start - mention.end, mention.start))  # longest first
     spans_taken: list[tuple[int, int]] = []
-    for start, end, group in spans:
-        if any(start < stop and begin < end for begin, stop in spans_taken):
-            if any((start, end) == span for span in spans_taken):
-                names_found.setdefault(group, text[start:end])
+    for start, end, group_id in mentions:
+        overlaps = any(start < stop and begin < end for begin, stop in spans_taken)
+        if overlaps and (start, end) not in spans_taken:
             continue
-        spans_taken.append((start, end))
-        names_found.setdefault(group, text[start:end])
+        # Several groups may have the same name: each of them is named.
+        if not overlaps:
+            spans_taken.append((start, end))
+        names_found.setdefault(group_id, text[start:end])
     groups_named = {g.id: names_found[g.id] for g in groups if g.id in names_found}
-    run_spans = {(start, end) for start, end, group in spans if group in groups_named}
+    run_spans = {(start, end) for start, end, group_id in mentions if group_id in groups_named}
     for start, end in run_spans.intersection(spans_taken):
         remaining = remaining[:start] + " " * (end - start) + remaining[end:]
     absent = tuple(g for g in absent_candidates if g.id in names_found)
     return ParsedQuestion(text, groups_named, tuple(extract_topic_words(remaining)), absent)
 
 
-def _find_spans(
+def _find_mentions(
     text: str, groups: Iterable[Group], *, of_persons: bool = False
-) -> Iterator[tuple[int, int, str]]:
-    """Where groups are named: start, end and id. `of_persons`: without "people" only before another
-    word for persons."""
+) -> Iterator[_Mention]:
+    """Where groups are named. `of_persons`: without "people" only before another word for
+    persons."""
     for group in groups:
         for name in (group.name, *group.variants):
             without_people = _PEOPLE_ENDING.sub("", name)
@@ -140,7 +153,7 @@ def _find_spans(
                 needs_person = of_persons and form == without_people != name
                 for match in _name_pattern(form).finditer(text):
                     if _is_group_mention(text, match, needs_person):
-                        yield match.start(), match.end(), group.id
+                        yield _Mention(match.start(), match.end(), group.id)
 
 
 def _number_forms(name: str) -> set[str]:
@@ -174,7 +187,7 @@ def _name_pattern(form: str) -> re.Pattern[str]:
     return re.compile(rf"(?<![\w-]){spaced}(?![\w-])", re.IGNORECASE)
 
 
-DEFAULT_TOP = 20
+DEFAULT_TOP = 20  # statements about each named group, or in all if none is named
 MAX_NEAREST = 5  # statements shown if none is about the topic
 
 
@@ -275,7 +288,7 @@ def retrieve_statements(
     method = "shared words" + (f" and {index.method}" if index else "")
     if not parsed.topic:
         if not parsed.groups:
-            return Retrieval(parsed, (), 0, (), (), method, _unread_note(run))
+            return Retrieval(parsed, (), 0, (), (), method, _explain_unread(run))
         ranked = sorted(
             pool,
             key=lambda triple: (
@@ -297,7 +310,7 @@ def retrieve_statements(
         if parsed.absent_groups and not parsed.groups:
             names_absent = [
                 any(
-                    _find_spans(
+                    _find_mentions(
                         statement_text(result.triple), parsed.absent_groups, of_persons=True
                     )
                 )
@@ -316,10 +329,20 @@ def retrieve_statements(
         _count_groups(run, counted, selection, parsed, results, totals),
         (),
         method,
-        "" if results else _nothing_note(run, parsed, pool),
+        "" if results else _explain_no_match(run, parsed, pool),
         () if results else tuple(nearest),
-        _absent_note(run, parsed, bool(results)),
+        _explain_absent_groups(run, parsed, bool(results)),
     )
+
+
+class _RankedTriple(NamedTuple):
+    """A triple with its rank by a topic (the lowest comes first), its cosine with it, and the words
+    of the topic that it contains."""
+
+    rank: tuple[float, int, str, str, str, str]
+    triple: TripleView
+    cosine: float
+    words: tuple[str, ...]
 
 
 class _RankedStatements(NamedTuple):
@@ -342,44 +365,51 @@ def _rank_by_topic(
     }
     word_weights = _word_weights(parsed.topic, list(lemmas_by_triple.values()))
     cosines = index.find_nearest(" ".join(parsed.topic), pool) if index else {}
-    ranked, other_rows = [], []
+    matching: list[_RankedTriple] = []
+    others: list[_RankedTriple] = []
     for triple in pool:
         shared = tuple(w for w in parsed.topic if lemmatise_word(w) in lemmas_by_triple[triple.id])
         cosine = cosines.get(triple.id, math.nan)
         cosine_or_zero = 0.0 if math.isnan(cosine) else cosine
-        score = round(
-            sum(word_weights[w] for w in shared) + cosine_or_zero, 5
-        )  # a server rounds to 32 bits
-        row = (
+        # Rounded, since a server has its cosines in 32 bits: the order is the same on both stores.
+        score = round(sum(word_weights[w] for w in shared) + cosine_or_zero, 5)
+        rank = (
             -score,
             -triple.count,
             triple.group,
             triple.predicate,
             triple.object,
             triple.arm,
-            triple,
-            cosine,
-            shared,
         )
+        ranked = _RankedTriple(rank, triple, cosine, shared)
+        # Without an index nothing says what is near, so only what is about a named group is shown.
+        may_be_nearest = triple.id in cosines if index else bool(parsed.groups)
         if shared or cosine >= MIN_SEARCH_COSINE:
-            ranked.append(row)
-        elif triple.id in cosines if index else parsed.groups:
-            other_rows.append(row)
-    nearest_rows = sorted(other_rows, key=lambda row: row[:6])[:MAX_NEAREST]
+            matching.append(ranked)
+        elif may_be_nearest:
+            others.append(ranked)
+    matching.sort(key=attrgetter("rank"))
+    others.sort(key=attrgetter("rank"))
     return _RankedStatements(
         [
-            _build_result(triple, total, cosine, shared, _describe_match(shared, cosine))
-            for *_, triple, cosine, shared in sorted(ranked, key=lambda row: row[:6])
+            _build_result(
+                ranked.triple,
+                total,
+                ranked.cosine,
+                ranked.words,
+                _describe_match(ranked.words, ranked.cosine),
+            )
+            for ranked in matching
         ],
         [
             _build_result(
-                triple,
+                ranked.triple,
                 total,
-                cosine,
+                ranked.cosine,
                 (),
-                f"{cosine:.2f} near" if index else f"about {triple.group}",
+                f"{ranked.cosine:.2f} near" if index else f"about {ranked.triple.group}",
             )
-            for *_, triple, cosine, _ in nearest_rows
+            for ranked in others[:MAX_NEAREST]
         ],
     )
 
@@ -456,15 +486,15 @@ def _count_groups(
     )
 
 
-def _unread_note(run: StoredRun) -> str:
+def _explain_unread(run: StoredRun) -> str:
     return f"The question names no group of run {run.name!r} and no topic. {_list_groups(run)}"
 
 
-def _nothing_note(run: StoredRun, parsed: ParsedQuestion, pool: Sequence[TripleView]) -> str:
+def _explain_no_match(run: StoredRun, parsed: ParsedQuestion, pool: Sequence[TripleView]) -> str:
     group_names = " and ".join(g.name for g in run.groups if g.id in parsed.groups)
     topic = ", ".join(parsed.topic)
     if not group_names and parsed.absent_groups:
-        return f"{_absent_note(run, parsed, False)} {_list_groups(run)}"
+        return f"{_explain_absent_groups(run, parsed, False)} {_list_groups(run)}"
     if not group_names:
         return f"Run {run.name!r} holds no statement about: {topic}. {_list_groups(run)}"
     if not pool:
@@ -476,7 +506,7 @@ def _nothing_note(run: StoredRun, parsed: ParsedQuestion, pool: Sequence[TripleV
     )
 
 
-def _absent_note(run: StoredRun, parsed: ParsedQuestion, has_results: bool) -> str:
+def _explain_absent_groups(run: StoredRun, parsed: ParsedQuestion, has_results: bool) -> str:
     if not parsed.absent_groups:
         return ""
     lacking_text = (
@@ -498,6 +528,7 @@ def _list_groups(run: StoredRun, max_groups: int = 30) -> str:
 
 
 MAX_NEIGHBOURS = 10  # neighbours in one answer
+TripleKey = tuple[str, str]  # the id of a triple, and an arm
 _MAX_QUERY_ROWS = 1_000  # rows read from the graph before those that do not count are left out
 
 
@@ -506,22 +537,23 @@ def add_neighbours(
 ) -> Retrieval:
     """The same with its neighbours among the statements that count. Raises MissingExtra if a SQLite
     store cannot be queried in Cypher."""
-    counts = {
-        (t.id, t.arm): sentence_triple
-        for sentence_triple, same_sentence in merge_sentences(statements.triples)
-        for t in same_sentence
+    # A sentence may be stored as several triples: each leads to the one that stands for it.
+    sentence_by_key: dict[TripleKey, TripleView] = {}
+    for sentence_triple, same_sentence in merge_sentences(statements.triples):
+        for triple in same_sentence:
+            sentence_by_key[triple.id, triple.arm] = sentence_triple
+    number_by_sentence = {
+        (found.triple.id, found.triple.arm): number
+        for number, found in enumerate(retrieval.statements, 1)
     }
-    numbers_by_triple = {
-        (f.triple.id, f.triple.arm): n for n, f in enumerate(retrieval.statements, 1)
+    number_by_key = {
+        key: number_by_sentence[sentence.id, sentence.arm]
+        for key, sentence in sentence_by_key.items()
+        if (sentence.id, sentence.arm) in number_by_sentence
     }
-    number = {
-        key: numbers_by_triple[t.id, t.arm]
-        for key, t in counts.items()
-        if (t.id, t.arm) in numbers_by_triple
-    }
-    if not number:
+    if not number_by_key:
         return retrieval
-    ids = sorted({id for id, _ in number})
+    ids = sorted({id for id, _ in number_by_key})
     query = load_query("same_object")
     query_parameters = {
         "triples": ",".join(ids),
@@ -530,22 +562,20 @@ def add_neighbours(
         "limit": _MAX_QUERY_ROWS,
     }
     rows = query.run(run.store, query_parameters).records()
-    return replace(retrieval, neighbours=_first_neighbours(rows, number, counts))
+    return replace(retrieval, neighbours=_first_neighbours(rows, number_by_key, sentence_by_key))
 
 
 def _first_neighbours(
     rows: Sequence[dict[str, object]],
-    number: dict[tuple[str, str], int],
-    counts: dict[tuple[str, str], TripleView],
+    number_by_key: Mapping[TripleKey, int],
+    sentence_by_key: Mapping[TripleKey, TripleView],
 ) -> tuple[Neighbour, ...]:
+    """The neighbours that count, in the order of the statements that they belong to."""
     neighbours: dict[tuple[int, str, str], Neighbour] = {}
     for row in rows:
-        number_found = number.get((str(row["triple"]), str(row["arm"])))
+        number = number_by_key.get((str(row["triple"]), str(row["arm"])))
         key = (str(row["neighbour"]), str(row["arm"]))
-        if number_found is not None and key in counts and key not in number:
-            neighbour_triple = counts[key]
-            neighbours.setdefault(
-                (number_found, neighbour_triple.id, neighbour_triple.arm),
-                Neighbour(number_found, neighbour_triple),
-            )
+        if number is not None and key in sentence_by_key and key not in number_by_key:
+            sentence = sentence_by_key[key]
+            neighbours.setdefault((number, sentence.id, sentence.arm), Neighbour(number, sentence))
     return tuple(sorted(neighbours.values(), key=lambda n: n.statement_number)[:MAX_NEIGHBOURS])

@@ -20,8 +20,8 @@ _DESCRIBED_PARTS = frozenset(
     "Category SocialGroup Predicate Object Triple Run Metric Topic IN_CATEGORY SUBJECT PREDICATE "
     "OBJECT SEEDED SCORED FIGURE ABOUT NEAR STEREOTYPE".split()
 )
-_FENCE = re.compile(r"```(?:cypher|sql)?\s*\n?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
-_BEGIN = re.compile(r"\b(?:OPTIONAL\s+MATCH|MATCH|WITH|UNWIND|RETURN|CALL)\b", re.IGNORECASE)
+_CODE_BLOCK = re.compile(r"```(?:cypher|sql)?\s*\n?(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+_FIRST_CLAUSE = re.compile(r"\b(?:OPTIONAL\s+MATCH|MATCH|WITH|UNWIND|RETURN|CALL)\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -108,7 +108,9 @@ def ask_in_cypher(
 
 def extract_query(text: str) -> str:
     """The query in an answer: the content of a code block, or the text from its first clause on."""
-    block = _FENCE.search(text)
+    block = _CODE_BLOCK.search(text)
     query_text = block[1] if block else text
-    first_clause = _BEGIN.search(query_text)
-    return query_text[first_clause.start() :].strip().rstrip(";").strip() if first_clause else ""
+    first_clause = _FIRST_CLAUSE.search(query_text)
+    if first_clause is None:
+        return ""
+    return query_text[first_clause.start() :].strip().rstrip(";").strip()
