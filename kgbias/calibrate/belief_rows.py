@@ -33,19 +33,19 @@ from kgbias.probe.group_figures import RHO, group_figures, name_figures
 from kgbias.reference.planted_names import PlantedNames, load_names
 from kgbias.stats.inference import Estimate, mean, proportion, student_quantile
 
-LIFT_RANGES = ((1.0, 2.0), (2.0, 3.0), (3.0, 99.0))  # of planted lifts, in bits
+LIFT_RANGES = ((1.0, 2.0), (2.0, 3.0), (3.0, 99.0))  # of planted lifts, in bits; 99: no end
 NAME_COUNTS = (8, 5)  # names per group
-SAMPLES_PER_CATEGORY = 50  # per category, to test the intervals of group figures on
-_POPULATION_DRAWS = 200
+SAMPLES_PER_CATEGORY = 50  # whose intervals of group figures are tested
+_POPULATION_DRAWS = 200  # of names, whose mean stands for all possible names
 _FALSE_BELIEFS_ROW = ("false_beliefs", "false share of a group's beliefs", "<= 0.05")
 _COVERED_TITLE = "intervals of group figures that hold"
 CARRIER_TEXTS = ("", "I think that", "People say that")  # carriers
 
 
 @dataclass(frozen=True)
-class ProbedWorld:
-    """A category of the world, probed: tables are [groups, statements], except `bits`, [carriers,
-    names, statements]; `lifts` are planted, in bits."""
+class ProbedCategory:
+    """A category of the reference world, probed by names: tables are [groups, statements], except
+    `bits`, [carriers, names, statements]; `lifts` are planted, in bits."""
 
     names: PlantedNames
     groups: Sequence[str]
@@ -93,11 +93,9 @@ class ProbedWorld:
                     [pair_indices.index(self.group_indices[int(n)]) for n in name_indices]
                 )
                 believed_tables.append(self._run_design_test(name_indices, places).is_believed)
-        return (
-            np.concatenate(believed_tables)
-            if believed_tables
-            else np.zeros((0, len(self.statements)), dtype=bool)
-        )
+        if not believed_tables:
+            return np.zeros((0, len(self.statements)), dtype=bool)
+        return np.concatenate(believed_tables)
 
     def planted_cells(self, cells: Sequence[tuple[int, int]]) -> Flags:
         """Whether an association is planted on a name of the group, [groups, statements]."""
@@ -110,9 +108,9 @@ class ProbedWorld:
         return planted
 
 
-def probe_world(
+def probe_category(
     scorer: TextScorer, names: PlantedNames, groups: Sequence[str], statements: Counts
-) -> ProbedWorld:
+) -> ProbedCategory:
     """Probe the names of groups of one category, in the same way as any model's names."""
     probed_names: list[GroupName] = []
     group_indices: list[int] = []
@@ -131,7 +129,7 @@ def probe_world(
         MIN_CARRIERS, len(probed_names), len(texts)
     ) / log(2)
     rows = [names.groups.index(group) for group in groups]
-    return ProbedWorld(
+    return ProbedCategory(
         names,
         list(groups),
         statements,
@@ -143,27 +141,30 @@ def probe_world(
 
 
 def _planted_lifts(base: Array) -> Array:
+    """The lift of each group over the mean of the others, [groups, statements], in bits."""
     centred = base - base.mean(axis=1, keepdims=True)
+    # The mean of all holds the group itself: the factor makes it the mean of the others.
     return np.asarray((centred - centred.mean(axis=0)) * len(centred) / (len(centred) - 1))
 
 
-@cache
-def _probe_worlds(groups: tuple[tuple[str, ...], ...]) -> Sequence[ProbedWorld]:
+@cache  # several rows, and every crawl, ask for the same
+def _probe_group_lists(groups: tuple[tuple[str, ...], ...]) -> Sequence[ProbedCategory]:
     from kgbias.models.score.load import open_scorer
 
     scorer, names = open_scorer("reference"), load_names()
     return [
-        probe_world(scorer, names, world_groups, np.arange(len(names.statements)))
-        for world_groups in groups
+        probe_category(scorer, names, category_groups, np.arange(len(names.statements)))
+        for category_groups in groups
     ]
 
 
-def worlds_of(calibration: Calibration) -> Sequence[ProbedWorld]:
+def probe_categories(calibration: Calibration) -> Sequence[ProbedCategory]:
+    """The categories of which the run has at least two groups, with those groups."""
     groups_by_category = [
         tuple(g for g in k.groups if g in calibration.by_group)
         for k in calibration.truth.categories
     ]
-    return _probe_worlds(tuple(groups for groups in groups_by_category if len(groups) > 1))
+    return _probe_group_lists(tuple(groups for groups in groups_by_category if len(groups) > 1))
 
 
 def build_belief_rows() -> tuple[RowFunction, ...]:
@@ -186,10 +187,10 @@ def _model_row(key: str, title: str, target: str, estimate: Estimate) -> RowResu
 def _power_row(low: float, high: float, count: int) -> RowFunction:
     def row(calibration: Calibration) -> RowResult:
         found_count = tried_count = 0
-        for world in worlds_of(calibration):
-            planted = (world.lifts >= low) & (world.lifts < high)
+        for category in probe_categories(calibration):
+            planted = (category.lifts >= low) & (category.lifts < high)
             tried_count += int(planted.sum())
-            found_count += int((world.run_test(count).is_believed & planted).sum())
+            found_count += int((category.run_test(count).is_believed & planted).sum())
         return _model_row(row.__name__, title, "", proportion(found_count, tried_count))
 
     bits = f"{low:.0f} to {high:.0f}" if high < 99 else f"over {low:.0f}"
@@ -206,10 +207,12 @@ def _false_belief_row(
     calibration: Calibration,
 ) -> RowResult:
     found_count = tried_count = 0
-    for world in worlds_of(calibration):
-        planted_elsewhere = world.planted_cells(cells(world.names)) & (world.lifts <= MARGIN_BITS)
-        tried_count += int(planted_elsewhere.sum())
-        found_count += int((world.run_test(NAME_COUNTS[0]).is_believed & planted_elsewhere).sum())
+    for category in probe_categories(calibration):
+        # What the group itself believes would be no false belief.
+        planted = category.planted_cells(cells(category.names)) & (category.lifts <= MARGIN_BITS)
+        believed = category.run_test(NAME_COUNTS[0]).is_believed
+        tried_count += int(planted.sum())
+        found_count += int((believed & planted).sum())
     return _model_row(key, title, "<= 0.05", proportion(found_count, tried_count))
 
 
@@ -232,7 +235,8 @@ def roots_believed(calibration: Calibration) -> RowResult:
 def nulls_believed(calibration: Calibration) -> RowResult:
     """The share of statements believed of one of the two groups of a planted null, tested against
     each other."""
-    believed = np.concatenate([world.believed_nulls().ravel() for world in worlds_of(calibration)])
+    categories = probe_categories(calibration)
+    believed = np.concatenate([category.believed_nulls().ravel() for category in categories])
     estimate = proportion(int(believed.sum()), len(believed))
     return _model_row("nulls_believed", "beliefs of planted nulls", "<= 0.05", estimate)
 
@@ -241,9 +245,9 @@ def false_beliefs(calibration: Calibration) -> RowResult:
     """The share of a group's beliefs whose planted lift is at most the margin. Mean over groups, 0
     for a group without beliefs."""
     shares = []
-    for world in worlds_of(calibration):
-        believed = world.run_test(NAME_COUNTS[0]).is_believed
-        wrong = (believed & (world.lifts <= MARGIN_BITS)).sum(axis=1)
+    for category in probe_categories(calibration):
+        believed = category.run_test(NAME_COUNTS[0]).is_believed
+        wrong = (believed & (category.lifts <= MARGIN_BITS)).sum(axis=1)
         shares += (wrong / np.maximum(believed.sum(axis=1), 1)).tolist()
     values = np.array(shares)
     value = float(mean(values)) if len(values) else float("nan")
@@ -260,8 +264,8 @@ def figures_covered(calibration: Calibration) -> RowResult:
     statements) that contain the figure for all possible names and statements: samples are drawn
     with names made from a group's mean and residuals of the model's own names, and with statements
     drawn with replacement. The interval is Student's, over samples."""
-    shares = [share for world in worlds_of(calibration) for share in _covered_shares(world)]
-    values = np.array(shares)
+    categories = probe_categories(calibration)
+    values = np.array([share for category in categories for share in _covered_shares(category)])
     sample_count = len(values)
     if sample_count < 2:
         return _model_row(
@@ -273,17 +277,17 @@ def figures_covered(calibration: Calibration) -> RowResult:
     return _model_row("figures_covered", _COVERED_TITLE, "0.93 to 0.97", estimate)
 
 
-def _covered_shares(world: ProbedWorld) -> list[float]:
+def _covered_shares(category: ProbedCategory) -> list[float]:
     """For each sample, the share of groups whose interval contains the figure."""
     sign = {"positive": 1.0, "negative": -1.0, "neutral": 0.0}
-    truth, names = world.names.truth, world.names
-    topics = [truth.statements[names.statements[s]] for s in world.statements]
+    truth, names = category.names.truth, category.names
+    topics = [truth.statements[names.statements[s]] for s in category.statements]
     scores = np.array([sign[truth.regard_of[topic]] for topic in topics])
-    design = NameDesign(world.group_indices, forms=[name.form for name in world.probed_names])
-    bits = subtract_base_rates(world.bits.mean(axis=0))
+    design = NameDesign(category.group_indices, forms=[name.form for name in category.probed_names])
+    bits = subtract_base_rates(category.bits.mean(axis=0))
     fitted, residuals = design.hat @ bits, design.residuals(bits)
     rng = np.random.Generator(np.random.PCG64(0))
-    places = np.array(world.group_indices)
+    places = np.array(category.group_indices)
 
     def draw_names() -> Array:
         return np.asarray(fitted + residuals[rng.integers(len(residuals), size=len(residuals))])

@@ -1,6 +1,7 @@
 """The rows of the calibration table: each compares one finding with what was planted.
 
-To add a row, write a function of a `Calibration` and name it in `ROWS`.
+To add a row, write a function of a `Calibration` and name it in `ROWS`. A function is called as
+the key of its row.
 """
 
 from collections import Counter, defaultdict
@@ -33,10 +34,32 @@ TRIALS_PER_NULL = 250  # pairs of samples for each planted null and measure
 
 
 class EntropyCeiling(NamedTuple):
-    """The rank correlation that could be reached: its mean, and what 19 of 20 samples reach."""
+    """The rank correlation that could be reached: its mean, and the least of 19 in 20 samples."""
 
     mean: float
     least: float
+
+
+class PromptKind(NamedTuple):
+    """Prompts about a group that give the same predicate, or none: how many were answered with a
+    statement of the world, and the shares of topics, [topics], that they leave open."""
+
+    answered: int
+    topic_shares: Values
+
+
+class TopicShares(NamedTuple):
+    """The topic shares of a group, [topics]: planted for this crawl's prompts, and found."""
+
+    planted: Values
+    found: Values
+
+
+class RegardBalance(NamedTuple):
+    """The regard balance of a group, in [-1, 1]: planted, and measured."""
+
+    planted: float
+    measured: float
 
 
 class Calibration:
@@ -63,8 +86,8 @@ class Calibration:
         return triples_by_group
 
     @cached_property
-    def topic_shares(self) -> Mapping[str, tuple[Values, Values]]:
-        """For each group, planted and found topic shares, each of shape [topics].
+    def topic_shares(self) -> Mapping[str, TopicShares]:
+        """The topic shares of each group.
 
         The planted shares are what this crawl should find according to the world: the mean, over
         the group's answered prompts, of the topic distribution that the prompt leaves open (the
@@ -75,14 +98,16 @@ class Calibration:
         for group in self.by_group:
             topic_counts = self.topic_counts[group]
             if topic_counts.sum():
-                planted = np.sum([n * open for n, open in self._answered_prompts[group]], axis=0)
-                shares[group] = (planted / planted.sum(), topic_counts / topic_counts.sum())
+                kinds = self._answered_prompts[group]
+                planted = np.sum([kind.answered * kind.topic_shares for kind in kinds], axis=0)
+                shares[group] = TopicShares(
+                    planted / planted.sum(), topic_counts / topic_counts.sum()
+                )
         return shares
 
     @cached_property
-    def _answered_prompts(self) -> Mapping[str, list[tuple[int, Values]]]:
-        """For each group, the kinds of prompts answered with a statement of the world: how many,
-        and the shares of topics, [topics], that they leave open."""
+    def _answered_prompts(self) -> Mapping[str, list[PromptKind]]:
+        """For each group, the kinds of prompts answered with a statement of the world."""
         topics = {topic: n for n, topic in enumerate(self.truth.regard_of)}
         temperature = float(self.run.config["temperature"])
         prompt_counts: Counter[tuple[str, str]] = Counter()
@@ -90,13 +115,13 @@ class Calibration:
             if generation.triple is not None and self.truth.find_statement(
                 generation.triple.predicate, generation.triple.object
             ):
-                is_free = generation.strategy == "predicate"  # the model names the predicate too
-                prompt_counts[
-                    generation.triple.group, "" if is_free else generation.triple.predicate
-                ] += 1
-        prompts: dict[str, list[tuple[int, Values]]] = defaultdict(list)
+                # In this strategy the model names the predicate too: the prompt gives none.
+                is_free = generation.strategy == "predicate"
+                given_predicate = "" if is_free else generation.triple.predicate
+                prompt_counts[generation.triple.group, given_predicate] += 1
+        prompts: dict[str, list[PromptKind]] = defaultdict(list)
         for (group, predicate), count in prompt_counts.items():
-            open = np.zeros(len(topics))
+            topic_shares = np.zeros(len(topics))
             if predicate:
                 object_shares = self.truth.object_distribution(
                     group, predicate, temperature=temperature
@@ -109,19 +134,19 @@ class Calibration:
             for words, share in statement_shares.items():
                 statement = self.truth.find_statement(*words)
                 assert statement is not None
-                open[topics[self.truth.statements[statement]]] += share
-            prompts[group].append((count, open))
+                topic_shares[topics[self.truth.statements[statement]]] += share
+            prompts[group].append(PromptKind(count, topic_shares))
         return prompts
 
     @cached_property
-    def regard_balances(self) -> Mapping[str, tuple[float, float]]:
-        """For each group, the planted regard balance and the measured one (overall regard over
-        the number of statements), both in [-1, 1]."""
+    def regard_balances(self) -> Mapping[str, RegardBalance]:
+        """The regard balance of each group; the measured one is overall regard over the number of
+        statements."""
         balances = {}
         for group, triples in self.by_group.items():
             signs = measure_values(triples, "regard")
             if len(signs.values):
-                balances[group] = (self.truth.regard_balance(group), signs.mean)
+                balances[group] = RegardBalance(self.truth.regard_balance(group), signs.mean)
         return balances
 
     @cached_property
@@ -135,7 +160,7 @@ class Calibration:
             names = [name for name in names if name in self.topic_shares]
             if len(names) < 2:
                 continue
-            shares = np.array([self.topic_shares[name][0] for name in names])
+            shares = np.array([self.topic_shares[name].planted for name in names])
             planted = kl_divergence(shares, shares.mean(axis=0))
             measured = relative_entropies([self.topic_counts[name] for name in names], draws=500)
             entropies[category] = np.column_stack([planted, [e.estimate.value for e in measured]])
@@ -158,7 +183,11 @@ class Calibration:
             groups += len(prompts)
             for trial in range(_CEILING_TRIALS):
                 topic_samples = [
-                    np.sum([rng.multinomial(n, open) for n, open in kinds], axis=0, dtype=float)
+                    np.sum(
+                        [rng.multinomial(kind.answered, kind.topic_shares) for kind in kinds],
+                        axis=0,
+                        dtype=float,
+                    )
                     for kinds in prompts
                 ]
                 entropies = relative_entropies(topic_samples, draws=200)
@@ -178,9 +207,8 @@ class Calibration:
         counts: dict[str, Values] = defaultdict(lambda: np.zeros(len(topics)))
         for group, triples in self.by_group.items():
             for triple in triples:
-                if (
-                    statement := self.truth.find_statement(triple.predicate, triple.object)
-                ) is not None:
+                statement = self.truth.find_statement(triple.predicate, triple.object)
+                if statement is not None:
                     counts[group][topics[self.truth.statements[statement]]] += triple.count
         return counts
 
@@ -225,7 +253,7 @@ def in_world(calibration: Calibration) -> RowResult:
     return RowResult("in_world", "statements true of their group", ">= 0.90", estimate)
 
 
-def coverage(calibration: Calibration) -> RowResult:
+def probability_found(calibration: Calibration) -> RowResult:
     """The planted probability of the statements that were found: the chance that a statement drawn
     from the world is among them. Mean over groups."""
     masses = []
@@ -241,7 +269,7 @@ def coverage(calibration: Calibration) -> RowResult:
             )
         )
     estimate = bootstrap(np.array(masses), mean)
-    return RowResult("coverage", "planted probability found", "", estimate)
+    return RowResult("probability_found", "planted probability found", "", estimate)
 
 
 def topic_rank_correlation(calibration: Calibration) -> RowResult:
@@ -399,7 +427,7 @@ def probed_first(calibration: Calibration) -> RowResult:
 ROWS: tuple[RowFunction, ...] = (
     well_formed,
     in_world,
-    coverage,
+    probability_found,
     topic_rank_correlation,
     regard_rank_correlation,
     entropy_rank_correlation,

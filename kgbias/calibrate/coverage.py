@@ -52,7 +52,7 @@ CrawlSamples = Sequence[Mapping[tuple[str, str], Sample]]  # for each crawl, by 
 
 
 @dataclass(frozen=True, slots=True)
-class Coverage:
+class FigureCoverage:
     """How many of the 95% intervals of a figure contain its long-run value.
 
     Attributes:
@@ -92,7 +92,7 @@ class FalsePositives:
 class CoverageOfCrawls(NamedTuple):
     """What several crawls show of intervals and of tests."""
 
-    coverage: list[Coverage]
+    coverage: list[FigureCoverage]
     false_positives: list[FalsePositives]
 
 
@@ -142,7 +142,7 @@ def build_coverage_rows(
     topics: Sequence[Mapping[str, Values]],
     run: Run,
     progress: Progress,
-) -> list[Coverage]:
+) -> list[FigureCoverage]:
     """The coverage of each figure of these crawls; `topics` has the topic counts, [k], of each
     group in each crawl."""
     measures = {name for crawl in samples for _, name in crawl}
@@ -169,7 +169,7 @@ def count_false_positives(
     samples: CrawlSamples, nulls: Sequence[tuple[str, str]]
 ) -> list[FalsePositives]:
     """The false positives of each test on planted nulls, pairs of group ids, over crawls."""
-    rejected: dict[str, dict[int, list[tuple[bool]]]] = defaultdict(lambda: defaultdict(list))
+    rejected: dict[str, dict[int, list[bool]]] = defaultdict(lambda: defaultdict(list))
     for number, crawl_samples in enumerate(samples):
         for first_group, second_group in nulls:
             for name in {m for group, m in crawl_samples if group == first_group}:
@@ -192,13 +192,13 @@ def count_false_positives(
                             sides[0], sides[1], permutations=1999
                         )
                     for test, p in p_values.items():
-                        rejected[test][number].append((p <= SIGNIFICANCE_LEVEL,))
+                        rejected[test][number].append(p <= SIGNIFICANCE_LEVEL)
     max_expected = SIGNIFICANCE_LEVEL + 2 * math.sqrt(
         SIGNIFICANCE_LEVEL * (1 - SIGNIFICANCE_LEVEL) / len(samples)
     )
     return [
-        FalsePositives(test, _covered_share(rows, 0), max_expected)
-        for test, rows in rejected.items()
+        FalsePositives(test, _share_over_crawls(rejections), max_expected)
+        for test, rejections in rejected.items()
     ]
 
 
@@ -215,11 +215,13 @@ def _samples_of_run(run: StoredRun) -> dict[tuple[str, str], Sample]:
     }
 
 
-def _coverage_row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> Coverage:
+def _coverage_row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> FigureCoverage:
     return _cover_figure(figure, figure.title, by_group, 1)
 
 
-def _series_coverage_row(figure: Figure, by_group: Mapping[str, Sequence[Sample]]) -> Coverage:
+def _series_coverage_row(
+    figure: Figure, by_group: Mapping[str, Sequence[Sample]]
+) -> FigureCoverage:
     """The same for crawls pooled in series."""
     pooled = {
         group: [
@@ -235,11 +237,13 @@ def _series_coverage_row(figure: Figure, by_group: Mapping[str, Sequence[Sample]
 
 def _cover_figure(
     figure: Figure, title: str, by_group: Mapping[str, Sequence[Sample]], crawls: int
-) -> Coverage:
+) -> FigureCoverage:
     assert figure.statistic is not None
     statistic = STATISTICS[figure.statistic]
-    coverage_by_crawl: dict[int, list[tuple[bool, bool]]] = defaultdict(list)
-    widths: list[tuple[float, float]] = []
+    is_covered: dict[int, list[bool]] = defaultdict(list)
+    is_covered_independent: dict[int, list[bool]] = defaultdict(list)
+    widths: list[float] = []
+    independent_widths: list[float] = []
     covers: tuple[str, ...] = ("statements",)
     for samples in by_group.values():
         figure_samples = [_apply_counts(figure, s) for s in samples]
@@ -249,31 +253,24 @@ def _cover_figure(
             len(figure_samples) if statistic.is_sum else 1
         )
         for number, sample in enumerate(figure_samples):
-            interval_by_design, independent_interval = (
-                bootstrap(s, statistic) for s in (sample, replace(sample, design=None))
-            )
-            coverage_by_crawl[number].append(
-                (
-                    interval_by_design.low <= value <= interval_by_design.high,
-                    independent_interval.low <= value <= independent_interval.high,
-                )
-            )
-            widths.append(
-                (
-                    interval_by_design.high - interval_by_design.low,
-                    independent_interval.high - independent_interval.low,
-                )
-            )
+            interval = bootstrap(sample, statistic)
+            independent = bootstrap(replace(sample, design=None), statistic)
+            is_covered[number].append(interval.low <= value <= interval.high)
+            is_covered_independent[number].append(independent.low <= value <= independent.high)
+            widths.append(interval.high - interval.low)
+            independent_widths.append(independent.high - independent.low)
             covers = sample.design.covers if sample.design is not None else covers
-    mean_widths = np.nanmean(np.array(widths), axis=0)
+    mean_width, mean_independent_width = np.nanmean(
+        np.column_stack([widths, independent_widths]), axis=0
+    )
     name = figure.name if crawls == 1 else f"{figure.name}_of_{crawls}"
-    return Coverage(
+    return FigureCoverage(
         name,
         title,
         covers,
-        _covered_share(coverage_by_crawl, 0),
-        _covered_share(coverage_by_crawl, 1),
-        float(mean_widths[0] / mean_widths[1]),
+        _share_over_crawls(is_covered),
+        _share_over_crawls(is_covered_independent),
+        float(mean_width / mean_independent_width),
     )
 
 
@@ -283,10 +280,10 @@ def _apply_counts(figure: Figure, sample: Sample) -> Sample:
     return replace(sample, values=(sample.values == figure.counts).astype(np.float64))
 
 
-def _entropy_row(run: Run, topics: Sequence[Mapping[str, Values]]) -> Coverage:
+def _entropy_row(run: Run, topics: Sequence[Mapping[str, Values]]) -> FigureCoverage:
     """The row on relative entropy over the world's topics; its interval takes statements for
     independent."""
-    coverage_by_crawl: dict[int, list[tuple[bool]]] = defaultdict(list)
+    is_covered: dict[int, list[bool]] = defaultdict(list)
     for category in dict.fromkeys(g.category for g in run.groups):
         names = [g.name for g in run.groups if g.category == category]
         pooled = np.array([np.sum([t[name] for t in topics], axis=0) for name in names])
@@ -295,19 +292,16 @@ def _entropy_row(run: Run, topics: Sequence[Mapping[str, Values]]) -> Coverage:
         for number, counts in enumerate(topics):
             entropies = relative_entropies([counts[name] for name in names])
             for value, entropy in zip(truth, entropies, strict=True):
-                coverage_by_crawl[number].append(
-                    (entropy.estimate.low <= value <= entropy.estimate.high,)
-                )
-    share = _covered_share(coverage_by_crawl, 0)
+                interval = entropy.estimate
+                is_covered[number].append(interval.low <= value <= interval.high)
+    share = _share_over_crawls(is_covered)
     title = "relative entropy of the world's topics"
-    return Coverage("relative_entropy", title, ("statements",), share, share, 1.0)
+    return FigureCoverage("relative_entropy", title, ("statements",), share, share, 1.0)
 
 
-def _covered_share(
-    coverage_by_crawl: Mapping[int, Sequence[tuple[bool, ...]]], column: int
-) -> Estimate:
-    """The share that holds, with its interval over crawls, because a crawl's groups are not
-    independent."""
-    crawl_shares = [np.mean([row[column] for row in rows]) for rows in coverage_by_crawl.values()]
+def _share_over_crawls(outcomes_by_crawl: Mapping[int, Sequence[bool]]) -> Estimate:
+    """The share of outcomes that are true, with its interval over crawls, because a crawl's groups
+    are not independent."""
+    crawl_shares = [np.mean(outcomes) for outcomes in outcomes_by_crawl.values()]
     estimate = bootstrap(np.array(crawl_shares, dtype=np.float64), mean)
-    return replace(estimate, n=sum(map(len, coverage_by_crawl.values())))
+    return replace(estimate, n=sum(map(len, outcomes_by_crawl.values())))

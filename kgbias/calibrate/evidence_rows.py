@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from functools import cache
 from itertools import combinations
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,20 @@ EVIDENCE_KINDS = ("said", "believed", "embedded")
 VECTORS_SPEC = "reference-masked"  # the causal model's vectors do not hold what was planted
 
 EvidenceTables = dict[str, Values]  # by kind, [groups, statements]
+
+
+class PairTau(NamedTuple):
+    """Kendall's tau-b of two kinds of evidence on the difference between two groups."""
+
+    pair: tuple[str, str]
+    tau: Estimate
+
+
+class CategoryEvidence(NamedTuple):
+    """The groups of a category, and each kind of evidence on them."""
+
+    groups: list[str]
+    tables: EvidenceTables
 
 
 def build_evidence_rows() -> tuple[RowFunction, ...]:
@@ -51,9 +66,11 @@ def _build_row(first: str, second: str, null: bool) -> RowFunction:
 
 def _mean_planted_tau(calibration: Calibration, first: str, second: str) -> Estimate:
     """The mean over pairs, with its jackknife interval over groups."""
-    taus = [(pair, t.value) for pair, t in _pair_taus(calibration, first, second, null=False)]
-    taus = [(pair, t) for pair, t in taus if not math.isnan(t)]
-    return mean_over_pairs([pair for pair, _ in taus], np.array([t for _, t in taus]))
+    pair_taus = _pair_taus(calibration, first, second, null=False)
+    finite_taus = [t for t in pair_taus if not math.isnan(t.tau.value)]
+    return mean_over_pairs(
+        [t.pair for t in finite_taus], np.array([t.tau.value for t in finite_taus])
+    )
 
 
 def mean_over_pairs(pairs: Sequence[tuple[str, str]], values: Values) -> Estimate:
@@ -82,7 +99,7 @@ def _mean_null_tau(calibration: Calibration, first: str, second: str) -> Estimat
     draws here: all of a null's are compared on the same two names, which a model makes something of
     even if it knows nothing, and they share predicates. Intervals over statements excluded 0 in 12%
     of cases for names that the model has never seen; this one, in 3%."""
-    taus = np.array([t.value for _, t in _pair_taus(calibration, first, second, null=True)])
+    taus = np.array([t.tau.value for t in _pair_taus(calibration, first, second, null=True)])
     taus = taus[~np.isnan(taus)]
     null_count = len(taus)
     if null_count < 2:
@@ -103,10 +120,8 @@ def _student_estimate(value: float, error: float, degrees: int, size: int) -> Es
     return Estimate(value, value - half_width, value + half_width, size).clip(-1.0, 1.0)
 
 
-def _pair_taus(
-    calibration: Calibration, first: str, second: str, *, null: bool
-) -> list[tuple[tuple[str, str], Estimate]]:
-    """The tau of each pair of groups, in the order of the categories."""
+def _pair_taus(calibration: Calibration, first: str, second: str, *, null: bool) -> list[PairTau]:
+    """The tau of each pair of groups that is a null, or is none, in the order of the categories."""
     taus = []
     for groups, tables in _evidence_tables(calibration):
         roots = [calibration.truth.groups[name].root for name in groups]
@@ -120,7 +135,7 @@ def _pair_taus(
                 for kind in (first, second)
             )
             taus.append(
-                (
+                PairTau(
                     (groups[first_group], groups[second_group]),
                     jackknife_kendall_tau(first_values, second_values),
                 )
@@ -129,7 +144,7 @@ def _pair_taus(
 
 
 @cache
-def _evidence_tables(calibration: Calibration) -> Sequence[tuple[list[str], EvidenceTables]]:
+def _evidence_tables(calibration: Calibration) -> Sequence[CategoryEvidence]:
     """For each category its groups and tables: the shares of what was said, the log2 probabilities
     of the reference model, and the cosines in the vectors of the masked one."""
     from kgbias.models.score.load import open_scorer
@@ -147,7 +162,7 @@ def _evidence_tables(calibration: Calibration) -> Sequence[tuple[list[str], Evid
         )
         cosines = vectors.embed(groups) @ vectors.embed(statements).T
         tables_by_category.append(
-            (
+            CategoryEvidence(
                 groups,
                 {
                     "said": counts / counts.sum(axis=1, keepdims=True),

@@ -33,8 +33,11 @@ ERROR_TITLES = {
 }
 LABEL_COUNTS = (50, 100, 400)  # of a group
 TRIALS_PER_ERROR = 100  # for each kind of error
-PROMPTS_PER_CRAWL, _ANSWERS, _WORDINGS = 300, 3, 8
-_BIASED_SHARE, _NOISY_SHARE = 0.35, 0.2  # shares of statements that are misread
+PROMPTS_PER_CRAWL = 300
+_ANSWERS_PER_PROMPT = 3
+_WORDINGS_PER_STATEMENT = 8
+_BIASED_SHARE = 0.35  # of the statements that are not negative, read as negative
+_NOISY_SHARE = 0.2  # of all statements, read as anything
 _UNKNOWN_PREDICATE = "hate"
 CORRECTION_DRAWS = 400
 _LABELS_PER_GROUP = 10  # labels of a group that has too few for a correction of its own
@@ -63,12 +66,12 @@ def _plant_statements(name: str) -> _PlantedStatements:
     rows = [
         (
             predicate_number[s[0]],
-            share / _WORDINGS,
+            share / _WORDINGS_PER_STATEMENT,
             sign.get(truth.regard_of[truth.statements[s]], 0.0),
             s[0] == _UNKNOWN_PREDICATE,
         )
         for s, share in joint.items()
-        for _ in range(_WORDINGS)
+        for _ in range(_WORDINGS_PER_STATEMENT)
     ]
     predicates, shares, truth_values, unknown = (
         np.array(column) for column in zip(*rows, strict=True)
@@ -105,9 +108,9 @@ class _CrawlStatements:
         for predicate in rng.choice(len(shares), PROMPTS_PER_CRAWL, p=shares / shares.sum()):
             predicate_statements = np.flatnonzero(planted.predicates == predicate)
             p = planted.shares[predicate_statements]
-            draws.append(rng.choice(predicate_statements, _ANSWERS, p=p / p.sum()))
+            draws.append(rng.choice(predicate_statements, _ANSWERS_PER_PROMPT, p=p / p.sum()))
         planted_indices, numbers = np.unique(np.concatenate(draws), return_inverse=True)
-        prompts = np.repeat(np.arange(PROMPTS_PER_CRAWL), _ANSWERS)
+        prompts = np.repeat(np.arange(PROMPTS_PER_CRAWL), _ANSWERS_PER_PROMPT)
         statement_count = len(prompts)
         sample = Sample(
             numbers.astype(np.float64),

@@ -12,10 +12,11 @@ from collections.abc import Generator, Sequence
 from dataclasses import replace
 from functools import cache
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 import numpy as np
 
-from kgbias.calibrate.belief_rows import ProbedWorld, worlds_of
+from kgbias.calibrate.belief_rows import ProbedCategory, probe_categories
 from kgbias.calibrate.calibration_rows import Calibration, RowFunction, RowResult
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
@@ -37,8 +38,8 @@ from kgbias.reference.second_language import (
 from kgbias.reference.world import Truth
 from kgbias.stats.inference import Estimate, proportion
 
-CLEAR_BITS = 2.0  # of a planted lift that four names of a root are enough for
-TURNED_BITS = 3.0  # of a planted difference between two groups
+MIN_LIFT_BITS = 2.0  # of a planted lift: the four names of a root are enough to find it
+MIN_DIFFERENCE_BITS = 3.0  # between the planted lifts of two groups
 
 
 class SecondLanguageModel:
@@ -111,41 +112,48 @@ def second_language_read(calibration: Calibration) -> RowResult:
     )
 
 
-def _test_both(world: ProbedWorld) -> tuple[BeliefTest, BeliefTest]:
-    """The test of a category with the names of the first root, and with those of the second."""
-    roots = [name.root for name in world.probed_names]
+class _LanguageTests(NamedTuple):
+    """The test of a category in English, and in the second language."""
+
+    english: BeliefTest
+    second: BeliefTest
+
+
+def _test_languages(category: ProbedCategory) -> _LanguageTests:
+    """English has the names of a group's first root, the second language those of its second."""
+    roots = [name.root for name in category.probed_names]
     sides = []
     for wanted in (0, 1):
         kept = []
-        for group in range(len(world.groups)):
-            places = [n for n, g in enumerate(world.group_indices) if g == group]
+        for group in range(len(category.groups)):
+            places = [n for n, g in enumerate(category.group_indices) if g == group]
             root = list(dict.fromkeys(roots[n] for n in places))[wanted]
             kept += [n for n in places if roots[n] == root]
-        sides.append(world.test_names(np.array(kept)))
-    return sides[0], sides[1]
+        sides.append(category.test_names(np.array(kept)))
+    return _LanguageTests(*sides)
 
 
-def _plain_cells(world: ProbedWorld) -> Flags:
+def _unplanted_cells(category: ProbedCategory) -> Flags:
     """Where nothing is planted on a name or a root: a group and a statement are there the same in
     both languages."""
-    names = world.names
-    return ~(
-        world.planted_cells(names.name_associations) | world.planted_cells(names.root_associations)
-    )
+    of_names = category.planted_cells(category.names.name_associations)
+    of_roots = category.planted_cells(category.names.root_associations)
+    return ~(of_names | of_roots)
 
 
 def second_language_beliefs(calibration: Calibration) -> RowResult:
     """The share of clear planted lifts that are called believed in both languages, by the names of
     either root."""
     found = tried = 0
-    for world in worlds_of(calibration):
-        first, second = _test_both(world)
-        clear = (world.lifts >= CLEAR_BITS) & _plain_cells(world)
-        both = (first.verdicts == BELIEVED) & (second.verdicts == BELIEVED)
-        found, tried = found + int((both & clear).sum()), tried + int(clear.sum())
+    for category in probe_categories(calibration):
+        english, second = _test_languages(category)
+        clear = (category.lifts >= MIN_LIFT_BITS) & _unplanted_cells(category)
+        both = (english.verdicts == BELIEVED) & (second.verdicts == BELIEVED)
+        found += int((both & clear).sum())
+        tried += int(clear.sum())
     return RowResult(
         "second_language_beliefs",
-        f"beliefs of over {CLEAR_BITS:.0f} bits found in both languages",
+        f"beliefs of over {MIN_LIFT_BITS:.0f} bits found in both languages",
         "",
         proportion(found, tried),
         of_model=True,
@@ -155,17 +163,17 @@ def second_language_beliefs(calibration: Calibration) -> RowResult:
 def false_language_differences(calibration: Calibration) -> RowResult:
     """The share of pairs of a group and a statement, with nothing planted on a name or root, whose
     lifts are said to differ between the languages."""
-    said = tried = 0
-    for world in worlds_of(calibration):
-        q_values = welch_differences(*_test_both(world)).q_values
-        plain = _plain_cells(world)
-        said += int(((q_values <= SIGNIFICANCE_LEVEL) & plain).sum())
-        tried += int(plain.sum())
+    differing = tried = 0
+    for category in probe_categories(calibration):
+        q_values = welch_differences(*_test_languages(category)).q_values
+        unplanted = _unplanted_cells(category)
+        differing += int(((q_values <= SIGNIFICANCE_LEVEL) & unplanted).sum())
+        tried += int(unplanted.sum())
     return RowResult(
         "false_language_differences",
         "differences of languages where none is planted",
         "<= 0.05",
-        proportion(said, tried),
+        proportion(differing, tried),
         of_model=True,
     )
 
@@ -174,17 +182,17 @@ def language_differences(calibration: Calibration) -> RowResult:
     """In the second language each group is called by the names of the next one. The share of pairs
     whose planted lifts then differ clearly that are said to differ."""
     found = tried = 0
-    for world in worlds_of(calibration):
-        first, second = _test_both(world)
-        turned = np.roll(np.arange(len(world.groups)), -1)
-        q_values = welch_differences(first, second.of_groups(turned)).q_values
-        planted = np.abs(world.lifts - world.lifts[turned]) >= TURNED_BITS
-        planted &= _plain_cells(world) & _plain_cells(world)[turned]
+    for category in probe_categories(calibration):
+        english, second = _test_languages(category)
+        turned = np.roll(np.arange(len(category.groups)), -1)
+        q_values = welch_differences(english, second.of_groups(turned)).q_values
+        planted = np.abs(category.lifts - category.lifts[turned]) >= MIN_DIFFERENCE_BITS
+        planted &= _unplanted_cells(category) & _unplanted_cells(category)[turned]
         found += int(((q_values <= SIGNIFICANCE_LEVEL) & planted).sum())
         tried += int(planted.sum())
     return RowResult(
         "language_differences",
-        f"differences of languages of over {TURNED_BITS:.0f} bits found",
+        f"differences of languages of over {MIN_DIFFERENCE_BITS:.0f} bits found",
         "",
         proportion(found, tried),
         of_model=True,

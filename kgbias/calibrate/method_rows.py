@@ -25,6 +25,6 @@ CALIBRATION_ROWS: PluginTable[CalibrationRows] = PluginTable("calibration", Cali
 """The rows of each method, by its name."""
 
 
-def method_rows() -> list[RowFunction]:
+def build_method_rows() -> list[RowFunction]:
     """The rows of all methods: what a broken package adds is left out."""
     return [row for rows in CALIBRATION_ROWS.usable_entries().values() for row in rows.build()]

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kgbias.calibrate.belief_rows import build_belief_rows as belief_rows
+from kgbias.calibrate.belief_rows import build_belief_rows
 from kgbias.calibrate.calibration_rows import ROWS, Calibration, RowFunction, RowResult
-from kgbias.calibrate.evidence_rows import build_evidence_rows as evidence_rows
-from kgbias.calibrate.label_rows import build_label_rows as label_rows
-from kgbias.calibrate.language_rows import build_language_rows as language_rows
-from kgbias.calibrate.method_rows import method_rows
+from kgbias.calibrate.evidence_rows import build_evidence_rows
+from kgbias.calibrate.label_rows import build_label_rows
+from kgbias.calibrate.language_rows import build_language_rows
+from kgbias.calibrate.method_rows import build_method_rows
 from kgbias.crawl.config import CrawlConfig
 from kgbias.crawl.crawler import crawl
 from kgbias.errors import UsageError
@@ -45,8 +45,14 @@ def calibrate(
     their seed (config.seed, config.seed + 1, ...). `rows` are those of the table (None: the core's
     and those of the methods)."""
     if rows is None:
-        core_rows = (*ROWS, *evidence_rows(), *belief_rows(), *language_rows(), *label_rows())
-        rows = (*core_rows, *method_rows())
+        rows = (
+            *ROWS,
+            *build_evidence_rows(),
+            *build_belief_rows(),
+            *build_language_rows(),
+            *build_label_rows(),
+            *build_method_rows(),
+        )
     if seeds < 1:
         raise UsageError("`seeds` must be at least 1")
     calibrations = []

@@ -21,7 +21,7 @@ from kgbias.study.context import StudyPart
 from kgbias.study.records import VALUE_COLUMN
 
 if TYPE_CHECKING:
-    from kgbias.calibrate import Coverage, FalsePositives, RowResult
+    from kgbias.calibrate import FalsePositives, FigureCoverage, RowResult
     from kgbias.measure.labelled_sets import LabelledSet
     from kgbias.measure.precision import LabelAgreement as CheckedSet
     from kgbias.measure.price import ScorersLike, ScoringPrice
@@ -62,7 +62,7 @@ class CoverageResult(Result):
         statements: the mean number of statements about a group in each crawl.
     """
 
-    rows: Rows["Coverage"]
+    rows: Rows["FigureCoverage"]
     nulls: "Sequence[FalsePositives]"
     world: str
     crawls: int

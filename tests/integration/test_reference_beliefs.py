@@ -6,7 +6,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from kgbias.calibrate.belief_rows import ProbedWorld, probe_world
+from kgbias.calibrate.belief_rows import ProbedCategory, probe_category
 from kgbias.models.score.load import open_scorer
 from kgbias.probe.belief import Array
 from kgbias.reference import weights_path
@@ -22,9 +22,9 @@ EACH = 8  # names a group
 
 
 @cache
-def worlds() -> list[ProbedWorld]:
+def categories() -> list[ProbedCategory]:
     scorer, statements = open_scorer("reference", device="cpu"), np.arange(len(NAMES.statements))
-    return [probe_world(scorer, NAMES, c.groups, statements) for c in NAMES.truth.categories]
+    return [probe_category(scorer, NAMES, c.groups, statements) for c in NAMES.truth.categories]
 
 
 def slope(planted: Array, found: Array) -> float:
@@ -37,8 +37,8 @@ def test_the_weights_are_of_these_names() -> None:
 
 
 def test_group_beliefs_are_learned() -> None:
-    planted = np.concatenate([world.lifts.ravel() for world in worlds()])
-    found = np.concatenate([world.run_test(EACH).lift.ravel() for world in worlds()])
+    planted = np.concatenate([category.lifts.ravel() for category in categories()])
+    found = np.concatenate([category.run_test(EACH).lift.ravel() for category in categories()])
     assert np.corrcoef(planted, found)[0, 1] > 0.95
     assert slope(planted, found) >= 0.8
 
@@ -55,26 +55,26 @@ def test_associations_of_names_and_roots_are_learned(
     planted, found = [], []
     for n, s in cells:
         group = NAMES.names[n].group
-        world = next(w for w in worlds() if group in w.groups)
+        category = next(w for w in categories() if group in w.groups)
         first = n // EACH * EACH
         chosen_ = np.arange(n, n + size)
         others = np.setdiff1d(np.arange(first, first + EACH), chosen_)
-        texts = [name.text for name in world.probed_names]
+        texts = [name.text for name in category.probed_names]
         for bits, into, place in (
             (
-                NAMES.name_bits[:, world.statements],
+                NAMES.name_bits[:, category.statements],
                 planted,
                 {m: m for m in range(len(NAMES.names))},
             ),
             (
-                world.bits.mean(axis=0),
+                category.bits.mean(axis=0),
                 found,
                 {m: texts.index(NAMES.names[m].text) for m in range(first, first + EACH)},
             ),
         ):
             own = bits[[place[int(m)] for m in chosen_]].mean(axis=0)
             rest = bits[[place[int(m)] for m in others]].mean(axis=0)
-            column = world.statements.tolist().index(s)
+            column = category.statements.tolist().index(s)
             into.append((own - rest)[column])
     assert np.mean(planted) > 2.5
     assert np.mean(found) >= 0.7 * np.mean(planted)

@@ -6,11 +6,11 @@ import pytest
 
 from kgbias.calibrate import Calibration
 from kgbias.calibrate.calibration_rows import (
-    coverage,
     entropy_rank_correlation,
     false_positive_rate,
     in_world,
     null_false_positives,
+    probability_found,
     regard_rank_correlation,
     topic_rank_correlation,
     well_formed,
@@ -75,7 +75,7 @@ def test_a_run_that_says_the_truth_passes(store: SQLiteStore, texts: Texts) -> N
     assert regard_rank_correlation(c).estimate.value > 0.97
     assert null_false_positives(c).estimate.value <= 0.25
     texts.check(null_false_positives(c).target)
-    found = coverage(c).estimate
+    found = probability_found(c).estimate
     assert 0.6 < found.low < found.value < found.high < 1
 
 
@@ -112,7 +112,7 @@ def test_coverage_is_the_planted_probability_of_what_was_found(store: SQLiteStor
     for group, triples in c.by_group.items():
         ((t),) = triples
         masses.append(TRUTH.joint_distribution(group)[t.predicate, t.object])
-    assert name and coverage(c).estimate.value == pytest.approx(sum(masses) / len(masses))
+    assert name and probability_found(c).estimate.value == pytest.approx(sum(masses) / len(masses))
 
 
 def test_what_no_crawl_changes_counts_once() -> None:
