@@ -15,7 +15,7 @@ from kgbias.errors import UsageError
 from kgbias.io.columns import Column
 from kgbias.io.text import spoken_name
 from kgbias.io.wording import pluralise
-from kgbias.study.validation import DEFAULT_CRAWLS, coverage_store
+from kgbias.study.validation import DEFAULT_CRAWLS, coverage_store_path
 
 if TYPE_CHECKING:
     from kgbias.study.validation import CoverageResult
@@ -115,7 +115,7 @@ def _measure_coverage(store_url: str | None, crawls: int, options: dict[str, Any
     seeds = options.pop("seeds")
     if seeds != library_default(_STUDY_METHOD, "seeds") or "report" in options:
         raise UsageError("--seeds and -o have no effect with --coverage")
-    with kgbias.open(store_url or coverage_store(), progress=True) as study:
+    with kgbias.open(store_url or coverage_store_path(), progress=True) as study:
         coverage = study.coverage(crawls, **options)
     nulls = {
         null_test.test: {**null_test.share.as_dict(), "most": null_test.max_expected}

@@ -104,11 +104,11 @@ def _print_cost(cost_rows: "kgbias.Rows[GroupCost]") -> None:
     total = cost_rows[-1]
     names = ["group", "answers", "prompt_tokens", "completion_tokens"]
     show.print_rows(cost_rows, *names, *([] if total.cost is None else ["cost"]))
-    if total.again:
-        paid_text = "" if total.again_cost is None else f", {total.again_cost:.4g} of the cost"
+    if total.retries:
+        paid_text = "" if total.retry_cost is None else f", {total.retry_cost:.4g} of the cost"
         show.say(
-            f"{total.again} of the answers ("
-            f"{pluralise(total.again_tokens, 'token')}{paid_text}) were asked for "
+            f"{total.retries} of the answers ("
+            f"{pluralise(total.retry_tokens, 'token')}{paid_text}) were asked for "
             "again because a prompt was refused"
         )
     if total.seconds is not None:

@@ -237,7 +237,7 @@ def reproduce(folder: Path, **options: Any) -> Output:
         "statements": reproduction.statements,
         "made": reproduction.made,
         "asked": reproduction.asked,
-        "logged": reproduction.logged,
+        "cached": reproduction.cached,
         "notes": reproduction.notes,
         "differences": reproduction.differences,
     }
@@ -261,7 +261,7 @@ def _print_reproduction(reproduction: Reproduction) -> None:
         f"{reproduction.run}: "
         f"{pluralise(reproduction.statements, 'statement')} published, {reproduction.made} "
         f"made here "
-        f"from {pluralise(reproduction.asked, 'new answer')} and {reproduction.logged} in the store"
+        f"from {pluralise(reproduction.asked, 'new answer')} and {reproduction.cached} in the store"
     )
     number = len(reproduction.differences)
     show.say("nothing differs" if reproduction.same else pluralise(number, "difference"))

@@ -73,8 +73,9 @@ def _spell_out_options(found: Signature) -> Signature:
     """The signature with the options of a typed dict, which it takes by `**`, one by one."""
     parameters = []
     for parameter in found.parameters.values():
-        of = get_args(parameter.annotation)
-        if parameter.kind is not Parameter.VAR_KEYWORD or not of or not is_typeddict(of[0]):
+        unpacked = get_args(parameter.annotation)  # of `Unpack[...]`
+        takes_options = parameter.kind is Parameter.VAR_KEYWORD and unpacked
+        if not takes_options or not is_typeddict(unpacked[0]):
             parameters.append(parameter)
             continue
         parameters += [
@@ -84,7 +85,7 @@ def _spell_out_options(found: Signature) -> Signature:
                 default=_LeftOut(),
                 annotation=_unquote_annotation(annotation),
             )
-            for name, annotation in of[0].__annotations__.items()
+            for name, annotation in unpacked[0].__annotations__.items()
         ]
     return found.replace(parameters=parameters)
 

@@ -220,7 +220,7 @@ class StudyComparison(StudyPart):
         stored_runs = [self._context.find(run) for run in runs]
         if probes:
             stored_runs = stored_runs or [self._context.find()]
-            subjects = distinct_subjects(
+            subjects = give_distinct_names(
                 [(r, read_probe_samples(r, p)) for r in stored_runs for p in r.find_all(ProbeRun)]
             )
             if len(subjects) < 2:
@@ -310,11 +310,9 @@ class StudyComparison(StudyPart):
         from kgbias.report import write_multi_run, write_report, write_two_languages
         from kgbias.study.languages import are_in_two_languages, compare_stored_languages
 
-        path, stored_runs, criteria = (
-            Path(path),
-            _resolve_runs(self._context, runs),
-            Selection(**selection),
-        )
+        path = Path(path)
+        stored_runs = _resolve_runs(self._context, runs)
+        criteria = Selection(**selection)
         if len(stored_runs) == 2 and are_in_two_languages(*stored_runs):
             if explorer is not None:
                 raise UsageError("`explorer` has no effect here, only with runs in one language")
@@ -540,18 +538,17 @@ class StudyComparison(StudyPart):
                 specs, opening, progress, workers, self._context.models()
             ):
                 self._context.apply_display_name(scorer)
-                results.append(
-                    probed := probe_sets(
-                        scorer,
-                        sets,
-                        measure=by,
-                        output=files[place],
-                        store=store,
-                        as_published=as_published,
-                        seed=seed,
-                        progress=progress,
-                    )
+                probed = probe_sets(
+                    scorer,
+                    sets,
+                    measure=by,
+                    output=files[place],
+                    store=store,
+                    as_published=as_published,
+                    seed=seed,
+                    progress=progress,
                 )
+                results.append(probed)
                 if not as_published:
                     result = build_sofa_result(
                         probe_set,
@@ -610,7 +607,9 @@ def _resolve_runs(
     return stored_runs
 
 
-def distinct_subjects(subjects: Sequence[tuple[StoredRun, "ModelSamples"]]) -> list["ModelSamples"]:
+def give_distinct_names(
+    subjects: Sequence[tuple[StoredRun, "ModelSamples"]],
+) -> list["ModelSamples"]:
     """The subjects with distinct names: those of the same model also name their run and, if that is
     the same too, a number."""
     name_counts = Counter(s.name for _, s in subjects)
@@ -618,15 +617,9 @@ def distinct_subjects(subjects: Sequence[tuple[StoredRun, "ModelSamples"]]) -> l
     for run, subject in subjects:
         name = subject.name if name_counts[subject.name] == 1 else f"{subject.name} of {run.name}"
         used_names = {s.name for s in distinct}
-        candidates = (f"{name} ({n})" for n in range(2, len(subjects) + 2))
-        distinct.append(
-            replace(
-                subject,
-                name=name
-                if name not in used_names
-                else next(candidate for candidate in candidates if candidate not in used_names),
-            )
-        )
+        candidates = (name, *(f"{name} ({n})" for n in range(2, len(subjects) + 2)))
+        free_name = next(candidate for candidate in candidates if candidate not in used_names)
+        distinct.append(replace(subject, name=free_name))
     return distinct
 
 
@@ -678,19 +671,17 @@ def comparison_records(
 ) -> list[dict[str, Any]]:
     """The comparisons of pairs of runs as data, each with its models' contrasts."""
     contrasts = models.as_dict()
-    return [
-        _comparison_record(c)
-        | {
-            "contrasts": [
-                t
-                for t in contrasts["contrasts"]
-                if {t["first"], t["second"]} == {c.first.name, c.second.name}
-            ],
-            "ranks": contrasts["ranks"],
-            "family": contrasts["family"],
-        }
-        for c in comparisons
-    ]
+    records = []
+    for comparison in comparisons:
+        pair = {comparison.first.name, comparison.second.name}
+        record = _comparison_record(comparison)
+        record["contrasts"] = [
+            t for t in contrasts["contrasts"] if {t["first"], t["second"]} == pair
+        ]
+        record["ranks"] = contrasts["ranks"]
+        record["family"] = contrasts["family"]
+        records.append(record)
+    return records
 
 
 def _comparison_record(comparison: "RunComparison") -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgbias.crawl.seeds import CUSTOM_CATEGORY
 from kgbias.errors import UsageError
@@ -32,6 +32,14 @@ _COLUMNS = (
     Column("difference", "+.2f", interval=True),
     Column("q_value", format_p_value),
 )
+
+
+class _PointKind(NamedTuple):
+    """Of points that are drawn: the languages in which they are believed, colour and label."""
+
+    shown_in: str
+    colour: str
+    label: str
 
 
 @dataclass(frozen=True, repr=False)
@@ -173,10 +181,14 @@ class LanguageBeliefs(Result):
         with figure_style():
             if ax is None:
                 _, ax = make_subplots(figsize=(3.4, 3.4))
-            for shown, colour, label in self._point_kinds():
-                rows = [row for row in self._all_rows if row["shown_in"] == shown]
-                x, y = ([row[key].value for row in rows] for key in ("lift", "other_lift"))
-                ax.plot(x, y, "o", color=colour, markersize=3.5 if shown else 2, label=label)
+            for kind in self._point_kinds():
+                rows = [row for row in self._all_rows if row["shown_in"] == kind.shown_in]
+                lifts = [row["lift"].value for row in rows]
+                other_lifts = [row["other_lift"].value for row in rows]
+                size = 3.5 if kind.shown_in else 2
+                ax.plot(
+                    lifts, other_lifts, "o", color=kind.colour, markersize=size, label=kind.label
+                )
             ax.axline((0, 0), slope=1, color="0.6", linewidth=0.6, linestyle=(0, (4, 3)))
             ax.axhline(0, color="0.8", linewidth=0.6)
             ax.axvline(0, color="0.8", linewidth=0.6)
@@ -185,16 +197,15 @@ class LanguageBeliefs(Result):
             ax.legend(frameon=False, fontsize=7)
             return ax
 
-    def _point_kinds(self) -> list[tuple[str, str, str]]:
-        """Of points: the languages in which they are believed, their colour, their label."""
+    def _point_kinds(self) -> list[_PointKind]:
         from kgbias.io.drawing import NEGATIVE_COLOR, NEUTRAL_COLOR, POSITIVE_COLOR, TOXIC_COLOR
 
         first, second = self.languages
         return [
-            ("", NEUTRAL_COLOR, "believed in neither"),
-            (first, NEGATIVE_COLOR, f"in {first} alone"),
-            (second, TOXIC_COLOR, f"in {second} alone"),
-            (f"{first}, {second}", POSITIVE_COLOR, "in both"),
+            _PointKind("", NEUTRAL_COLOR, "believed in neither"),
+            _PointKind(first, NEGATIVE_COLOR, f"in {first} alone"),
+            _PointKind(second, TOXIC_COLOR, f"in {second} alone"),
+            _PointKind(f"{first}, {second}", POSITIVE_COLOR, "in both"),
         ]
 
 

@@ -354,7 +354,7 @@ class RunMeasuring(RunPart):
         too_costly = explain_costly_measures(metrics)
         need_statements(run)
         counted = select_statements(run, Selection(**selection))
-        tested_measures = check_measures(run, counted, measures) or compared_measures(
+        tested_measures = resolve_measures(run, counted, measures) or compared_measures(
             counted.triples
         )
         counted = exclude_cross_mentions(
@@ -404,7 +404,7 @@ class RunMeasuring(RunPart):
             run_arm_tests(
                 counted.triples,
                 correction=correction,
-                measures=check_measures(self.stored, counted, measures),
+                measures=resolve_measures(self.stored, counted, measures),
                 categories=category,
                 draws=Draws.from_run(self.stored, counted),
             )
@@ -575,18 +575,16 @@ def load_scorers(
             if not isinstance(spec, str):
                 scorers.append(wrap_scorer(measure, spec))
                 continue
-            from_file = spec.startswith(("vectors:", "scores:"))  # a file: runs on no device
             needs_labels = takes_labels(measure, spec)
             labels_used |= needs_labels
-            scorers.append(
-                scorer := load_scorer(
-                    measure,
-                    spec,
-                    device="auto" if from_file else device,
-                    labels=labels if needs_labels else None,
-                    log=run.store,
-                )
+            scorer = load_scorer(
+                measure,
+                spec,
+                device=_device_for(spec, device),
+                labels=labels if needs_labels else None,
+                log=run.store,
             )
+            scorers.append(scorer)
             if spec.startswith("llm:"):
                 progress.note(str(check_shipped_labels(scorer)))
     if labels and not labels_used:
@@ -594,14 +592,15 @@ def load_scorers(
     return scorers
 
 
-def check_measures(
+def resolve_measures(
     run: StoredRun, counted: SelectedStatements, measures: Names
 ) -> list[str] | None:
     """The named measures, which the run must have; None for all."""
     from kgbias.compare.families import compared_measures
 
     available = compared_measures(counted.triples)
-    if unknown := [m for m in as_names(measures) if m not in available]:
+    unknown = [m for m in as_names(measures) if m not in available]
+    if unknown:
         if not available:
             raise UsageError(f"run {run.name!r} has no measure {unknown[0]!r}; measure it first")
         raise UsageError(no_such("measure", unknown[0], available, f" of run {run.name!r}"))

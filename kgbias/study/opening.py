@@ -257,13 +257,8 @@ def output_paths(
         file_stem = re.sub(r"[^\w.-]+", "-", spec).strip("-.") or "model"
         # Specs that differ in marks alone have one stem: the next ones get a number.
         names = (file_stem, *(f"{file_stem}-{n}" for n in range(2, len(models) + 1)))
-        paths.append(
-            next(
-                p
-                for n in names
-                if (p := path.with_name(f"{path.stem}-{n}{path.suffix}")) not in paths
-            )
-        )
+        candidates = (path.with_name(f"{path.stem}-{name}{path.suffix}") for name in names)
+        paths.append(next(candidate for candidate in candidates if candidate not in paths))
     return paths
 
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgbias.compare.refusals import GroupRefusals, list_prompt_refusals, measure_refusals
 from kgbias.crawl.config import CrawlConfig
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 PAGE_SECONDS = 45.0  # seconds for the figures and the two pages
 TRIAL_SHARE = 0.1  # of the time in all, for the trial that fixes the sizes
-MIN_SECONDS_LEFT = 60.0  # of a crawl, for which a first report is worth its time
+MIN_SECONDS_FOR_FIRST_REPORT = 60.0  # of a crawl, for which a first report is worth its time
 REQUESTS_PER_ANSWER = 1.4  # requests an answer that is kept takes, and scoring it
 MIN_PROBES = 500
 MAX_CHOICES = 2_000  # questions about statements, of a model that gives no probabilities
@@ -146,7 +146,7 @@ class FirstReport:
     def write(self, record: Record, seconds_left: float) -> None:
         """Write it, unless it was written before, or so few seconds of the crawl are left that the
         report at the end comes soon (`kgbias.crawl.crawler.AfterRound`)."""
-        if self._is_written or seconds_left < MIN_SECONDS_LEFT:
+        if self._is_written or seconds_left < MIN_SECONDS_FOR_FIRST_REPORT:
             return
         run = Run(self._context, record)
         try:
@@ -176,7 +176,14 @@ def describe_few_names(groups: Sequence[Group], names: Path | None = None) -> st
     )
 
 
-class OutputCache:
+class NotedRun(NamedTuple):
+    """The name of a run whose pages were written, and what was left out of them."""
+
+    name: str
+    left_out: str
+
+
+class PagesNote:
     """A note on the pages that a call wrote, kept in the cache folder for as long as the store
     stays as it was (`kgbias.graph.cache`). The same call then has nothing to do.
 
@@ -186,8 +193,11 @@ class OutputCache:
     def __init__(self, store: Store | None, model: str, *call: object) -> None:
         self._store, self._model, self._arguments = store, model, call
 
-    def _place(self) -> CacheEntry | None:
-        if self._store is None or (state := self._store.content_version()) is None:
+    def _cache_entry(self) -> CacheEntry | None:
+        if self._store is None:
+            return None
+        state = self._store.content_version()
+        if state is None:
             return None
         weights = "" if is_on_server(self._model) else resolve(self._model).info.revision
         key = repr([__version__, self._model, weights, *self._arguments])
@@ -196,24 +206,28 @@ class OutputCache:
     def save(self, result: AuditResult) -> None:
         """Note what was written. If the note cannot be written, it is simply not kept."""
         self._store = result.run.stored.store
-        if (place := self._place()) is None:
+        entry = self._cache_entry()
+        if entry is None:
             return
         pages = {str(path): sha256_of(path) for path in (result.report, result.explorer)}
         note = {"run": result.run.name, "left_out": result.left_out, "pages": pages}
         with suppress(DataError, OSError):
-            place.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_text(place.file, json.dumps(note))
-            place.make_room(lambda: self._place() == place, _MAX_CACHE_BYTES)
+            entry.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_text(entry.file, json.dumps(note))
+            # The store may have changed meanwhile: then the note would be of another state.
+            entry.make_room(lambda: self._cache_entry() == entry, _MAX_CACHE_BYTES)
 
-    def load(self) -> Mapping[str, str] | None:
+    def load(self) -> NotedRun | None:
         """The run, and what was left out, if the pages are still as they were written."""
-        if (place := self._place()) is None:
+        entry = self._cache_entry()
+        if entry is None:
             return None
         try:
-            note = read_json(place.file)
-            if any(sha256_of(Path(page)) != was for page, was in note["pages"].items()):
-                return None
-            return {"run": note["run"], "left_out": note["left_out"]}
+            note = read_json(entry.file)
+            for page, written_sha256 in note["pages"].items():
+                if sha256_of(Path(page)) != written_sha256:
+                    return None
+            return NotedRun(note["run"], note["left_out"])
         except (KgbiasError, OSError, KeyError, TypeError, AttributeError):
             return None
 
@@ -239,60 +253,71 @@ def stored_sizes(store: Store | None, name: str, minutes: int) -> Mapping[str, o
     return {"samples": config["samples"], "iterations": config["iterations"], "sized": sized}
 
 
+class _CrawlSize(NamedTuple):
+    """Prompts per group and initial predicate, and rounds of expansion, as in `CrawlConfig`."""
+
+    samples: int
+    rounds: int
+
+
 def fit_sizes(
-    config: CrawlConfig, minutes: int, seconds: float, answer: float, probe: float | None
+    config: CrawlConfig,
+    minutes: int,
+    seconds_spent: float,
+    answer_seconds: float,
+    probe_seconds: float | None,
 ) -> dict[str, object]:
     """The largest sizes with which everything should end in time, as parameters of a crawl.
 
     Args:
         config: the crawl at its full size, which is never exceeded.
         minutes: the time in all.
-        seconds: how much of it is gone.
-        answer: seconds an answer takes.
-        probe: seconds a probe takes; None if the model gives no probabilities: then something else
-            is asked, and a question is taken to last as long as an answer.
+        seconds_spent: how much of it is gone.
+        answer_seconds: how long an answer takes.
+        probe_seconds: how long a probe takes; None if the model gives no probabilities: then
+            something else is asked, and a question is taken to last as long as an answer.
 
     Half of the time is for what follows the answers; choices can be left out if the smallest crawl
     takes longer.
 
     Raises UsageError, with the number of minutes needed, if the smallest crawl takes longer.
     """
-    seconds_left = 60 * minutes - seconds - PAGE_SECONDS
+    seconds_left = 60 * minutes - seconds_spent - PAGE_SECONDS
     # Half for the answers, half for what is asked about them.
-    share = seconds_left / 2
+    crawl_seconds = seconds_left / 2
+    smallest = _CrawlSize(samples=1, rounds=0)
 
-    def seconds_for(samples: int, rounds: int) -> float:
-        return (
-            replace(config, samples=samples, iterations=rounds).place_count
-            * answer
-            * REQUESTS_PER_ANSWER
-        )
+    def seconds_for(size: _CrawlSize) -> float:
+        sized_config = replace(config, samples=size.samples, iterations=size.rounds)
+        return sized_config.place_count * answer_seconds * REQUESTS_PER_ANSWER
 
-    candidates = [(config.samples, rounds) for rounds in range(config.rounds, -1, -1)]
-    candidates += [(samples, 0) for samples in range(config.samples - 1, 0, -1)]
-    sizes_found = next(((s, i) for s, i in candidates if seconds_for(s, i) <= share), None)
-    if sizes_found is None and probe is None and seconds_for(1, 0) <= seconds_left:
-        sizes_found = (1, 0)
-    asked = 0
-    if sizes_found is not None:
-        asked = int(
-            (seconds_left - seconds_for(*sizes_found))
-            / max(answer if probe is None else probe, 1e-9)
-        )
-    if sizes_found is None or (probe is not None and asked < MIN_PROBES):
-        min_seconds = seconds_for(1, 0)
-        if probe is not None:
-            min_seconds = max(2 * min_seconds, min_seconds + MIN_PROBES * probe)
-        minutes_needed = math.ceil((min_seconds + seconds + PAGE_SECONDS) / 60) + 1
+    # Rounds are given up first, then prompts of the initialisation.
+    candidates = [_CrawlSize(config.samples, rounds) for rounds in range(config.rounds, -1, -1)]
+    candidates += [_CrawlSize(samples, 0) for samples in range(config.samples - 1, 0, -1)]
+    size = next((each for each in candidates if seconds_for(each) <= crawl_seconds), None)
+    if size is None and probe_seconds is None and seconds_for(smallest) <= seconds_left:
+        size = smallest
+    question_count = 0  # of probes, or of questions instead
+    if size is not None:
+        question_seconds = answer_seconds if probe_seconds is None else probe_seconds
+        # 1e-9: answers from the log take no time.
+        question_count = int((seconds_left - seconds_for(size)) / max(question_seconds, 1e-9))
+    if size is None or (probe_seconds is not None and question_count < MIN_PROBES):
+        min_seconds = seconds_for(smallest)
+        if probe_seconds is not None:
+            min_seconds = max(2 * min_seconds, min_seconds + MIN_PROBES * probe_seconds)
+        minutes_needed = math.ceil((min_seconds + seconds_spent + PAGE_SECONDS) / 60) + 1
         raise UsageError(
             f"too few for {pluralise(len(config.groups), 'group')}: "
             f"{pluralise(minutes, 'minute')}; give about {pluralise(minutes_needed, 'minute')}, "
             "or fewer groups"
         )
-    samples, rounds = sizes_found
-    then = {"choices": min(asked, MAX_CHOICES)} if probe is None else {"probes": asked}
-    sized = {"minutes": minutes} | then
-    return {"samples": samples, "iterations": rounds, "sized": sized}
+    sized = {"minutes": minutes}
+    if probe_seconds is None:
+        sized["choices"] = min(question_count, MAX_CHOICES)
+    else:
+        sized["probes"] = question_count
+    return {"samples": size.samples, "iterations": size.rounds, "sized": sized}
 
 
 def default_name(config: CrawlConfig, model: Completer, minutes: int) -> str:
@@ -345,24 +370,31 @@ def seconds_per_probe(scorer: "TextScorer") -> float | None:
     return (monotonic() - began) / (len(stems) * len(_STATEMENTS))
 
 
+class FoundBeliefs(NamedTuple):
+    """What a model believes, and a line about what was left out of it; "" for nothing."""
+
+    rows: "Rows[Evidence] | tuple[()]"
+    left_out: str
+
+
 def find_beliefs(
     run: Run,
     model: str,
     opening: Mapping[str, Any],
     asking: BeliefOptions,
     limits: Mapping[str, Any],
-) -> "tuple[Rows[Evidence] | tuple[()], str]":
+) -> FoundBeliefs:
     """What the model believes; nothing, and a line that says so, if it gives no probabilities: then
     something else is asked, if there are no `limits` on what may be asked."""
     reason = f"{model} gives no probabilities"
     if KINDS[parse_spec(model).kind].scorer:
         try:
-            return run.evidence(model, asking=asking, **opening), ""
+            return FoundBeliefs(run.evidence(model, asking=asking, **opening), "")
         except (DataError, ModelError) as error:
             if not is_on_server(model):
                 raise
             reason = str(error)
-    return (), _ask_instead(run, model, reason, limits)
+    return FoundBeliefs((), _ask_instead(run, model, reason, limits))
 
 
 def has_substitute() -> bool:
@@ -391,11 +423,12 @@ def _ask_instead(run: Run, model: str, reason: str, limits: Mapping[str, Any]) -
         return f"{hint} (which the limits of this call do not cover)"
     try:
         options: Any = split_model_options(limits)[0] | {"form": limits.get("form")}
-        fewest = SUBSTITUTES.import_part(name, substitute.fewest)(run, model)
-        most = limits.get("sized", {}).get("choices", MAX_CHOICES)
-        if "sized" in limits and most < fewest:
+        min_questions = SUBSTITUTES.import_part(name, substitute.min_questions)(run, model)
+        max_questions = limits.get("sized", {}).get("choices", MAX_CHOICES)
+        if "sized" in limits and max_questions < min_questions:
             return f"{hint} (for which these minutes are too few)"
-        answered = SUBSTITUTES.import_part(name, substitute.ask)(run, model, most, **options)
+        ask = SUBSTITUTES.import_part(name, substitute.ask)
+        answered = ask(run, model, max_questions, **options)
     except (DataError, ModelError, UsageError) as error:
         return f"{hint} ({error})"
     return f"{left_out} ({reason}); instead it was asked to {substitute.does}: {answered}"
@@ -439,19 +472,19 @@ def _word_call(
 ) -> str:
     """A suggestion as the call, or the command, that follows it."""
     store = run.stored.store.url
-    flags = [] if base_url is None else ["--base-url", _told(base_url)]
+    flags = [] if base_url is None else ["--base-url", _printable_url(base_url)]
     flags += [] if store == DEFAULT_STORE else ["--store", store]
     for option, value in suggestion.arguments.items():
         for one in as_names(value):
             flags += [f"--{option}", one]
-    address = {} if base_url is None else {"base_url": _told(base_url)}
+    address = {} if base_url is None else {"base_url": _printable_url(base_url)}
     named = [f"{option}={value!r}" for option, value in (address | suggestion.arguments).items()]
     function = f"{name}.{kind.write.rpartition(':')[2]}"
     call = f"{function}({', '.join(['study', repr(model), *named])})"
     return f"  {how(call, shlex.join(['kgbias', name, '--model', model, *flags]))}"
 
 
-def _told(url: str) -> str:
+def _printable_url(url: str) -> str:
     """A server's address as part of a command that is printed: a screen may be a log that others
     read, so one with a password, a query or a token is to be put in again."""
     return url if shown_url(url) == url else "YOUR_URL"

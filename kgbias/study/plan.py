@@ -116,14 +116,12 @@ def check_entry(
 ) -> None:
     """Raise DataError unless every value fits the method's own annotations: a file is checked
     whole, before its first step is carried out."""
-    if wrong := sorted(options.keys() - allowed.keys()):
-        hint = (
-            f" (did you mean {nearest_name}?)"
-            if (nearest_name := nearest(wrong[0], allowed))
-            else ""
-        )
+    unknown = sorted(options.keys() - allowed.keys())
+    if unknown:
+        nearest_name = nearest(unknown[0], allowed)
+        hint = f" (did you mean {nearest_name}?)" if nearest_name else ""
         raise DataError(
-            f"{path}: {entry_name} cannot set {wrong[0]!r}{hint}; it takes "
+            f"{path}: {entry_name} cannot set {unknown[0]!r}{hint}; it takes "
             f"{', '.join(sorted(allowed))}"
         )
     for name, value in options.items():
@@ -177,7 +175,7 @@ def resolve_paths(path: Path, options: Mapping[str, Any], kind: str = "") -> dic
     return {k: file(k, value) if k in files else value for k, value in options.items()}
 
 
-def check_table_file(path: Path, kind: str, file: Any) -> str:
+def check_table_suffix(path: Path, kind: str, file: Any) -> str:
     """The name of a file for rows, whose extension gives the format."""
     if not isinstance(file, str) or Path(file).suffix not in (".csv", ".json"):
         raise DataError(f"{path}: the `path` of [[{kind}]] must end in .csv or .json")
@@ -280,7 +278,7 @@ def _query_step(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
                 f"{path}: "
                 f"{no_such('parameter', unknown[0], sorted(parameter_names), f' of {name}')}"
             )
-    file = check_table_file(path, "query", options.pop("path", f"{name or 'query'}.csv"))
+    file = check_table_suffix(path, "query", options.pop("path", f"{name or 'query'}.csv"))
     return Step("query", "", options, output / file)
 
 
@@ -419,8 +417,11 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
     if not runs:
         raise DataError(f"{path} declares no crawl: [crawl] needs `models`, or add [[crawls]]")
     names = [step.run for step in runs]
-    if twice := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"{path}: two runs are called {twice[0]!r}: give one another `name`")
+    repeated_names = [name for name in names if names.count(name) > 1]
+    if repeated_names:
+        raise DataError(
+            f"{path}: two runs are called {repeated_names[0]!r}: give one another `name`"
+        )
     statement_runs = [step.run for step in runs if _has_statements(step)]
     steps = (
         *runs,
@@ -428,9 +429,10 @@ def read_plan(path: str | Path = "study.toml") -> Plan:
         *iter_study_steps(path, data, statement_runs, output),
     )
     output_files = [step.output for step in steps if step.output is not None]
-    if twice_written := [file for file in output_files if output_files.count(file) > 1]:
+    repeated_files = [file for file in output_files if output_files.count(file) > 1]
+    if repeated_files:
         raise DataError(
-            f"{path}: two steps write {twice_written[0].name!r}: give one of them another `path`"
+            f"{path}: two steps write {repeated_files[0].name!r}: give one of them another `path`"
         )
     addresses = _addresses(steps)
     if "://" in store:
@@ -478,7 +480,8 @@ def _crawl_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
         yield Step("crawl", _plain_name(model), {"model": model, **shared})
     for entry in data.get("crawls", []):
         options = {**shared, **resolve_paths(path, entry)}
-        if not isinstance(model := options.pop("model", None), str):
+        model = options.pop("model", None)
+        if not isinstance(model, str):
             raise DataError(f"{path}: each [[crawls]] needs a `model`")
         check_entry(path, "[[crawls]]", options, _CRAWL_OPTIONS)
         yield Step(
@@ -490,7 +493,8 @@ def _writing_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
     for kind, run_kind in _usable_kinds(data).items():
         for entry in data.get(kind, []):
             options = resolve_paths(path, entry)
-            if not isinstance(model := options.pop("model", None), str):
+            model = options.pop("model", None)
+            if not isinstance(model, str):
                 raise DataError(f"{path}: each [[{kind}]] needs a `model`")
             write = RUN_KINDS.import_part(kind, run_kind.write)
             check_entry(path, f"[[{kind}]]", options, drop_names(parameters_of(write), "study"))
@@ -500,7 +504,8 @@ def _writing_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
 
 def _import_steps(path: Path, data: Mapping[str, Any]) -> Iterator[Step]:
     for entry in data.get("imports", []):
-        if not isinstance(file := entry.get("path"), str):
+        file = entry.get("path")
+        if not isinstance(file, str):
             raise DataError(f"{path}: each [[imports]] needs a `path`")
         check_entry(path, "[[imports]]", entry, parameters_of(Study.import_file))
         options = {**entry, "path": path.parent / file}
@@ -589,7 +594,7 @@ def _run_steps(
             if applies and not (options.get("model") == SAME_MODEL and not run_model):
                 if options.get("model") == SAME_MODEL:
                     options["model"] = run_model
-                file = folder / check_table_file(
+                file = folder / check_table_suffix(
                     path, "evidence", options.pop("path", "evidence.csv")
                 )
                 yield Step("evidence", run.run, options, file)

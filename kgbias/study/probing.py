@@ -268,7 +268,7 @@ def _price_evidence(
     from kgbias.evidence.probe_plan import EvidencePrice
     from kgbias.probe.run_probes import count_run_texts
 
-    settings, _ = split_probe_settings(asking, run_language(run.config))
+    settings = split_belief_options(asking, run_language(run.config)).settings
     plans, carriers = plan_belief_run(
         run,
         settings,
@@ -304,12 +304,13 @@ def _build_evidence(
     for name, value in {"base_url": base_url, **(asking or {})}.items():
         if value and not model:
             raise UnusedParameter(name, ("model",))
-    settings, (executor, processes) = split_probe_settings(asking, run_language(run.config))
+    split = split_belief_options(asking, run_language(run.config))
+    settings = split.settings
     declared, criteria = _read_indicators(indicators), Selection(**selection)
     model_name: str | None = None
     with (
         context.working() as progress,
-        open_executor(executor, progress, processes) as workers,
+        open_executor(split.executor, progress, split.processes) as workers,
     ):
         if model:
             opening: Any = {"device": device, "base_url": base_url}
@@ -355,26 +356,28 @@ def _read_indicators(indicators: PathLike | None) -> Any:
     return read_indicators(Path(indicators)) if indicators else None
 
 
-class SplitProbeSettings(NamedTuple):
-    """How to ask a model, and where it runs."""
+class SplitBeliefOptions(NamedTuple):
+    """How to ask a model, and where it runs: the executor, and the processes of this machine."""
 
     settings: "ProbeSettings"
-    placement: tuple[str, int | None]
+    executor: str
+    processes: int | None
 
 
-def split_probe_settings(options: BeliefOptions | None, language: str = "") -> SplitProbeSettings:
+def split_belief_options(options: BeliefOptions | None, language: str = "") -> SplitBeliefOptions:
     """How to ask a model, and where it runs. Of statements in several languages, those in
     `language` are asked."""
     from kgbias.evidence import ProbeSettings
     from kgbias.probe.sets import read_statements
 
     settings: dict[str, Any] = {k: v for k, v in (options or {}).items() if _is_set(v)}
-    placement = settings.pop("executor", LOCAL_EXECUTOR), settings.pop("processes", None)
+    executor = settings.pop("executor", LOCAL_EXECUTOR)
+    processes = settings.pop("processes", None)
     if "statements" in settings:
         settings["statements"] = read_statements(settings["statements"], language)
     if "marked" in settings:
         settings["marked"] = as_names(settings["marked"])
-    return SplitProbeSettings(ProbeSettings(**settings), placement)
+    return SplitBeliefOptions(ProbeSettings(**settings), executor, processes)
 
 
 def _is_set(value: Any) -> bool:

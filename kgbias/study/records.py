@@ -534,9 +534,9 @@ class GroupCost:
         cost: the money at the given prices; None without prices.
         seconds: how long asking took over all calls; only in the last row, since groups are asked
             together. None if unknown.
-        again: how many of the answers were asked for again because a prompt was refused.
-        again_tokens: the tokens of these, of prompts and answers.
-        again_cost: what these cost; None without prices.
+        retries: how many of the answers were asked for again because a prompt was refused.
+        retry_tokens: the tokens of these, of prompts and answers.
+        retry_cost: what these cost; None without prices.
     """
 
     group: str
@@ -545,9 +545,9 @@ class GroupCost:
     completion_tokens: int
     cost: float | None
     seconds: float | None = None
-    again: int = 0
-    again_tokens: int = 0
-    again_cost: float | None = None
+    retries: int = 0
+    retry_tokens: int = 0
+    retry_cost: float | None = None
 
 
 def cost_rows(run: StoredRun, prices: "Prices | None") -> Rows[GroupCost]:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 ROUNDING = 1e-3  # floating-point sums differ a little between machines; scores are in [-1, 1]
 
 # The names in metrics of the models that come with kgbias.
-_OFFLINE, _MINILM = "minilm-heads", "all-MiniLM-L6-v2"
+_OFFLINE_SCORER, _MINILM_ENCODER = "minilm-heads", "all-MiniLM-L6-v2"
 _ACCEPTABILITY = "acceptability"
 
 
@@ -58,7 +58,7 @@ class Reproduction(Result):
         run: its name.
         statements: how many rows were published, and `made`, how many were made here (None if
             only checksums were compared).
-        asked: how many answers the model gave here, and `logged`, how many the store had already.
+        asked: how many answers the model gave here, and `cached`, how many the store had already.
         differences: what differs; empty if everything is as published.
         notes: what could not be repeated, a line for each.
     """
@@ -67,7 +67,7 @@ class Reproduction(Result):
     statements: int
     made: int | None
     asked: int
-    logged: int
+    cached: int
     differences: Rows[Difference]
     notes: tuple[str, ...] = ()
 
@@ -150,22 +150,24 @@ def reproduce(
         ExitStack() as opened,
     ):
         completer = _open_model(recipe, model, opening, opened, display)
-        run, answers = _repeat_crawl(recipe, completer, context.writable(), prompts, display)
+        repeated = _repeat_crawl(recipe, completer, context.writable(), prompts, display)
+        run = repeated.run
         notes = _apply_decisions(recipe, run)
         scored_measures, score_notes = _score_again(recipe, run, display)
-        statements, partial = _current_statements(recipe, run, scored_measures)
+        statements, has_extra = _current_statements(recipe, run, scored_measures)
         differences = [
             *files,
             *_setting_differences(recipe, run),
             *_statement_differences(
-                published, statements, scored_measures, rounding, partial=partial
+                published, statements, scored_measures, rounding, ignore_extra=has_extra
             ),
         ]
     return Reproduction(
         recipe.name,
         len(published),
         len(statements),
-        *answers,
+        repeated.asked_count,
+        repeated.cached_count,
         _difference_rows(differences),
         (*notes, *score_notes),
     )
@@ -202,14 +204,21 @@ def _open_model(
     return opened.enter_context(open_completer(spec, options, progress))
 
 
+class _RepeatedCrawl(NamedTuple):
+    """The repeated run, and how many answers were asked for and how many were in the store."""
+
+    run: StoredRun
+    asked_count: int
+    cached_count: int
+
+
 def _repeat_crawl(
     recipe: "Recipe",
     model: Completer,
     store: Any,
     prompts: PathLike | None,
     progress: Progress,
-) -> tuple[StoredRun, tuple[int, int]]:
-    """The repeated run, and how many answers were asked for and how many were in the store."""
+) -> _RepeatedCrawl:
     from kgbias.crawl.config import read_crawl_config
     from kgbias.crawl.crawler import crawl
     from kgbias.study.opening import load_gauge, load_judge
@@ -225,7 +234,7 @@ def _repeat_crawl(
         name=recipe.name,
         progress=progress,
     )
-    return StoredRun(store, result.run), (result.asked_count, result.cached_count)
+    return _RepeatedCrawl(StoredRun(store, result.run), result.asked_count, result.cached_count)
 
 
 def _apply_decisions(recipe: "Recipe", run: StoredRun) -> list[str]:
@@ -268,11 +277,11 @@ def _score_again(recipe: "Recipe", run: StoredRun, progress: Progress) -> _Score
 
 def _scorer_spec(metric: Metric) -> str | None:
     """The spec that reopens a scorer; None if it needs a file, a server or a person's labels."""
-    if metric.scorer == _OFFLINE:
+    if metric.scorer == _OFFLINE_SCORER:
         return "offline"
     if metric.scorer.startswith("axis:"):
         spec = metric.scorer.removeprefix("axis:")
-        if spec == _MINILM:
+        if spec == _MINILM_ENCODER:
             return "minilm"
         return spec if spec.startswith("hf:") else None
     revision, _, label = metric.version.partition(":")
@@ -283,16 +292,16 @@ def _scorer_spec(metric: Metric) -> str | None:
 
 
 class _CurrentStatements(NamedTuple):
-    """The statements that count here, and whether too many do."""
+    """The statements that count here, and whether more may do than when they were published."""
 
     rows: list[dict[str, Any]]
-    is_partial: bool
+    has_extra: bool
 
 
 def _current_statements(
     recipe: "Recipe", run: StoredRun, scored_measures: set[str]
 ) -> _CurrentStatements:
-    """The statements that count here, and whether too many do, because the acceptability that left
+    """The statements that count here, and whether more may do, because the acceptability that left
     some out was not scored again."""
     from kgbias.export.content import ExportContent
     from kgbias.export.tables import iter_rows
@@ -302,12 +311,12 @@ def _current_statements(
         MIN_ACCEPTABILITY if selection.min_acceptability is None else selection.min_acceptability
     )
     was_judged = any(metric.measure == _ACCEPTABILITY for metric in recipe.metrics)
-    partial = was_judged and threshold > 0 and _ACCEPTABILITY not in scored_measures
-    if partial:
+    has_extra = was_judged and threshold > 0 and _ACCEPTABILITY not in scored_measures
+    if has_extra:
         selection = replace(selection, min_acceptability=0.0)
     statements = select_statements(run, selection)
     return _CurrentStatements(
-        list(iter_rows(ExportContent(run, list(statements.triples), statements))), partial
+        list(iter_rows(ExportContent(run, list(statements.triples), statements))), has_extra
     )
 
 
@@ -343,9 +352,9 @@ def _statement_differences(
     measures: set[str],
     rounding: float,
     *,
-    partial: bool,
+    ignore_extra: bool,
 ) -> Iterator[Difference]:
-    """What differs between two lists of statements."""
+    """What differs between two lists of statements; `ignore_extra`: but for those only here."""
     current_rows = {(row["arm"], row["id"]): row for row in current}
     published_keys = {(row["arm"], row["id"]) for row in published}
     for row in published:
@@ -361,7 +370,7 @@ def _statement_differences(
                 yield _build_difference(
                     measure, row, _format_number(published_value), _format_number(current_value)
                 )
-    if not partial:
+    if not ignore_extra:
         for key, row in current_rows.items():
             if key not in published_keys:
                 yield _build_difference("statement", row, "", str(row["count"]))

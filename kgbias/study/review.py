@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from operator import attrgetter
 from pathlib import Path
-from typing import Self
+from typing import NamedTuple, Self
 
 from kgbias.errors import DataError, UsageError
 from kgbias.graph.decisions import VERDICTS, Decision, Verdict, latest_decisions
@@ -35,13 +35,29 @@ _SHEET_COLUMNS = (
     "reviewer",
     "decided",
 )
-# The place in the file (for messages), the generation's id, the verdict, predicate and object.
 DECISIONS_FORMAT = TableFormat(
     "decisions filled in: `review RUN --from`",
     (("id",), ("decision",), ("predicate",), ("object",)),
 )
-_DecisionRow = tuple[str, str, str, str, str]
 _ID_PREFIX = "g"  # before ids in a sheet, where an id of digits only would become a number
+
+
+class _DecisionRow(NamedTuple):
+    """A decision as it was given: where in a file, for messages ("" outside one), about which
+    answer, and the statement to restore."""
+
+    location: str
+    answer_id: str
+    verdict: str
+    predicate: str
+    object: str
+
+
+class _CountedAnswer(NamedTuple):
+    """The group that an answer is about, and the statement that it counts as."""
+
+    group: str
+    triple: Triple | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +109,7 @@ class Review:
         self._run = run
         self._by = by
         self._in_context = self._needs_derive = False
-        self._answers_by_id: dict[str, tuple[str, Triple | None]] = {}
+        self._answers_by_id: dict[str, _CountedAnswer] = {}
 
     def __repr__(self) -> str:
         return f"<Review of run {self._run.name!r}>"
@@ -173,11 +189,12 @@ class Review:
         decision_rows = []
         for answer in answer_list:
             if isinstance(answer, str):
-                decision_rows.append(("", answer, verdict, predicate or "", object or ""))
+                row = _DecisionRow("", answer, verdict, predicate or "", object or "")
             else:
                 new_predicate = answer.predicate if predicate is None else predicate
                 new_object = answer.object if object is None else object
-                decision_rows.append(("", answer.id, verdict, new_predicate, new_object))
+                row = _DecisionRow("", answer.id, verdict, new_predicate, new_object)
+            decision_rows.append(row)
         return self._decide(decision_rows)
 
     def undo(self, answers: Iterable[ReviewedAnswer | str] | None = None) -> Rows[Decision]:
@@ -282,7 +299,7 @@ class Review:
 
     def _decide(self, decision_rows: Sequence[_DecisionRow]) -> Rows[Decision]:
         """Write decisions, all or none."""
-        answers = self._load_answers(answer_id for _, answer_id, *_ in decision_rows)
+        answers = self._load_answers(row.answer_id for row in decision_rows)
         effective = latest_decisions(self._run.decisions())
         english = {group.name: group.english for group in self._run.groups}
         decisions: dict[str, Decision] = {}
@@ -317,13 +334,15 @@ class Review:
             self._derive_graph()
         return Rows(decisions.values(), Decision)
 
-    def _load_answers(self, ids: Iterable[str]) -> Mapping[str, tuple[str, Triple | None]]:
+    def _load_answers(self, ids: Iterable[str]) -> Mapping[str, _CountedAnswer]:
         """The run's answers by id: the group, and what each counts as. A run may have many, so they
         are read once, and again only for a new one."""
         if any(id not in self._answers_by_id for id in ids):
             names = {g.id: g.name for g in self._run.groups}
             self._answers_by_id = {
-                g.id: (g.triple.group if g.triple else names.get(g.group_id, ""), g.triple)
+                g.id: _CountedAnswer(
+                    g.triple.group if g.triple else names.get(g.group_id, ""), g.triple
+                )
                 for g in self._run.generations()
                 if g.outcome != "failed"
             }
@@ -334,7 +353,7 @@ def _read_decisions(path: Path) -> list[_DecisionRow]:
     """The decisions filled in."""
     _, lines = read_table(path, DECISIONS_FORMAT.columns)
     return [
-        (
+        _DecisionRow(
             f"{path}, line {number}: ",
             row["id"].strip().removeprefix(_ID_PREFIX),
             row["decision"].strip().casefold(),

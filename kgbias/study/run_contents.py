@@ -285,8 +285,8 @@ class RunContents(RunPart):
 
         Raises UsageError or DataError for impossible prices.
 
-        Frame columns: group, answers, prompt_tokens, completion_tokens, cost, seconds, again,
-        again_tokens, again_cost.
+        Frame columns: group, answers, prompt_tokens, completion_tokens, cost, seconds, retries,
+        retry_tokens, retry_cost.
 
         Args:
             price_in: the price of a million prompt tokens.

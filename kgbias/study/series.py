@@ -4,7 +4,7 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Unpack, overload
+from typing import NamedTuple, Unpack, overload
 
 from kgbias.graph.selection import Selection
 from kgbias.graph.types import GroupScore
@@ -63,6 +63,14 @@ class CrawlSpread:
         )
 
 
+class _FigureKey(NamedTuple):
+    """Which figure of a crawl: of this name, of this group, in this arm."""
+
+    measure: str
+    group_id: str
+    arm: str
+
+
 class Series(PublicCalls, Result, Sequence[Run]):
     """The runs of a series, in the order they were begun, as made by `Study.crawl` and found by
     `Study.series`."""
@@ -118,26 +126,20 @@ class Series(PublicCalls, Result, Sequence[Run]):
         """
         wanted_figures = as_names(measure)
         names = {g.id: g.name for run in self for g in run.stored.groups}
-        values: dict[tuple[str, str, str], dict[int, float]] = {}
+        values: dict[_FigureKey, dict[int, float]] = {}  # by the number of the crawl
         for number, run in enumerate(self):
             for score in run.stored.find_all(GroupScore):
                 if not wanted_figures or score.measure in wanted_figures:
-                    values.setdefault((score.measure, score.group_id, score.arm), {})[number] = (
-                        score.value
-                    )
-        order = list(figures_by_name({name for name, *_ in values}))
+                    key = _FigureKey(score.measure, score.group_id, score.arm)
+                    values.setdefault(key, {})[number] = score.value
+        order = list(figures_by_name({key.measure for key in values}))
         places = list(names)
-        rows = [
-            CrawlSpread(
-                names.get(group_id, ""),
-                measure,
-                arm,
-                tuple(by_crawl.get(number, math.nan) for number in range(len(self))),
-            )
-            for (measure, group_id, arm), by_crawl in sorted(
-                values.items(), key=lambda item: _sort_key(item[0], order, places)
-            )
-        ]
+        rows = []
+        for key in sorted(values, key=lambda key: _sort_key(key, order, places)):
+            by_crawl = values[key]
+            known_or_nan = tuple(by_crawl.get(n, math.nan) for n in range(len(self)))
+            group = names.get(key.group_id, "")
+            rows.append(CrawlSpread(group, key.measure, key.arm, known_or_nan))
         columns = (
             Column("measure"),
             Column("group"),
@@ -200,12 +202,11 @@ class Series(PublicCalls, Result, Sequence[Run]):
 
 
 def _sort_key(
-    key: tuple[str, str, str], order: Sequence[str], groups: Sequence[str]
+    key: _FigureKey, order: Sequence[str], groups: Sequence[str]
 ) -> tuple[int, str, int, str]:
-    measure, group_id, arm = key
     return (
-        order.index(measure) if measure in order else len(order),
-        measure,
-        groups.index(group_id) if group_id in groups else len(groups),
-        arm,
+        order.index(key.measure) if key.measure in order else len(order),
+        key.measure,
+        groups.index(key.group_id) if key.group_id in groups else len(groups),
+        key.arm,
     )

@@ -37,7 +37,7 @@ from kgbias.study.opening import (
     split_model_options,
     split_prices,
 )
-from kgbias.study.probing import BeliefOptions, split_probe_settings
+from kgbias.study.probing import BeliefOptions, split_belief_options
 from kgbias.study.records import summary_columns
 from kgbias.study.run import Run
 from kgbias.study.validation import StudyValidation
@@ -196,8 +196,8 @@ def _prompt_counts(config: CrawlConfig) -> "dict[Hashable, PlannedPrompts]":
     return counts
 
 
-class _FittedSizes(NamedTuple):
-    """The name of a run, and its sizes."""
+class _SizedRun(NamedTuple):
+    """The name of a run, and its sizes, as parameters of a crawl."""
 
     name: str
     sizes: dict[str, Any]
@@ -386,8 +386,9 @@ class Study(StudyComparison, StudyValidation):
         from kgbias.models.budget import split_budget
 
         opening, call_options = split_model_options(check_options(options, BudgetedCrawlOptions))
-        if model is not (opened := as_completer(model, model_name)):
-            model, model_name = opened, None  # it has that name
+        completer_given = as_completer(model, model_name)
+        if completer_given is not model:
+            model, model_name = completer_given, None  # it has that name
         budget, asking = split_budget(call_options, spec := spec_of(model, opening))
         config = configure(spec, **asking)
         check_repeat(times := 1 if repeat is None else repeat)
@@ -498,7 +499,7 @@ class Study(StudyComparison, StudyValidation):
         from kgbias.study.pipeline import (
             AuditResult,
             FirstReport,
-            OutputCache,
+            PagesNote,
             describe_few_names,
             find_beliefs,
             list_notable_refusals,
@@ -529,15 +530,17 @@ class Study(StudyComparison, StudyValidation):
             folder.resolve(),
         )
         # Nothing to do if neither the store nor the call has changed since the pages were written.
-        cache = OutputCache(self._context.existing_store, model, *arguments)
-        if cached := cache.load():
-            run = self.run(cached["run"])
+        note = PagesNote(self._context.existing_store, model, *arguments)
+        noted = note.load()
+        if noted is not None:
+            run = self.run(noted.name)
             self._context.remark("nothing has changed since the pages were written")
-            rows: Any = () if cached["left_out"] else run.evidence()
+            rows: Any = () if noted.left_out else run.evidence()
             advice = suggest_alternatives(run, model, folder, options.get("base_url"))
-            groups, left_out = run.groups(), cached["left_out"]
             refusals = list_notable_refusals(run)
-            return AuditResult(run, groups, rows, report, explorer, left_out, advice, refusals)
+            return AuditResult(
+                run, run.groups(), rows, report, explorer, noted.left_out, advice, refusals
+            )
         if minutes is not None:
             sized: Any
             name, sized = self._fit_sizes(model, name, minutes, model_name, options)
@@ -552,10 +555,11 @@ class Study(StudyComparison, StudyValidation):
         run = crawled
         folder.mkdir(parents=True, exist_ok=True)
         advice = suggest_alternatives(run, model, folder, options.get("base_url"))
-        if why := run.crawl_result.empty_reason:
+        empty_reason = run.crawl_result.empty_reason
+        if empty_reason:
             for line in advice:
                 self._context.remark(line)
-            raise ModelError(why)
+            raise ModelError(empty_reason)
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
         # How it is judged, what is believed, and the pages of both.
         groups = run.measure(**device)
@@ -564,7 +568,7 @@ class Study(StudyComparison, StudyValidation):
         self.report(run, report, explorer=explorer)
         refusals = list_notable_refusals(run)
         result = AuditResult(run, groups, rows, report, explorer, left_out, advice, refusals)
-        cache.save(result)
+        note.save(result)
         return result
 
     def _fit_sizes(
@@ -574,7 +578,7 @@ class Study(StudyComparison, StudyValidation):
         minutes: int,
         model_name: str | None,
         options: BudgetedCrawlOptions,
-    ) -> _FittedSizes:
+    ) -> _SizedRun:
         """The name of the run, and the sizes that were kept or that a trial gives."""
         from kgbias.crawl.crawler import time_answers
         from kgbias.models.budget import split_budget
@@ -600,16 +604,19 @@ class Study(StudyComparison, StudyValidation):
                 )
                 config = configure(model, **split_budget(call_options, model)[1])
             name = name or default_name(config, completer, minutes)
-            if earlier_sizes := stored_sizes(self._context.existing_store, name, minutes):
-                return _FittedSizes(name, dict(earlier_sizes))
+            earlier_sizes = stored_sizes(self._context.existing_store, name, minutes)
+            if earlier_sizes:
+                return _SizedRun(name, dict(earlier_sizes))
             trial_seconds = 60 * minutes * TRIAL_SHARE
             store = self._context.writable()
-            answer = time_answers(config, completer, store, progress, trial_seconds)
-            probe = None
+            answer_seconds = time_answers(config, completer, store, progress, trial_seconds)
+            probe_seconds = None
             if KINDS[parse_spec(model).kind].scorer:
                 scorer_options: Any = {k: v for k, v in opening.items() if k in OPENING_OPTIONS}
-                probe = seconds_per_probe(open_text_scorer(model, scorer_options, progress))
-            fitted: Any = fit_sizes(config, minutes, monotonic() - began, answer, probe)
+                scorer = open_text_scorer(model, scorer_options, progress)
+                probe_seconds = seconds_per_probe(scorer)
+            seconds_spent = monotonic() - began
+            fitted: Any = fit_sizes(config, minutes, seconds_spent, answer_seconds, probe_seconds)
             sized: dict[str, int] = fitted["sized"]
             progress.note(
                 f"sizes for {pluralise(minutes, 'minute')}: "
@@ -617,7 +624,7 @@ class Study(StudyComparison, StudyValidation):
                 f"predicate, {pluralise(fitted['iterations'], 'round')} of expansion"
                 + "".join(f", {n} {what}" for what, n in sized.items() if what != "minutes")
             )
-        return _FittedSizes(name, {**fitted, "form": config.form})
+        return _SizedRun(name, {**fitted, "form": config.form})
 
     def _price_map(
         self, model: str, asking: BeliefOptions | None, options: BudgetedCrawlOptions
@@ -640,7 +647,7 @@ class Study(StudyComparison, StudyValidation):
         choices = MAX_CHOICES if asks_instead else 0
         if not KINDS[parse_spec(model).kind].scorer:
             return AuditPrice(answers, 0, None, choices, names)
-        settings, _ = split_probe_settings(asking, config.pack.language)
+        settings = split_belief_options(asking, config.pack.language).settings
         probes = settings.probes
         if groups and not config.dynamic:
             probes = estimate_max_probes(groups, config.count_places(1), settings)

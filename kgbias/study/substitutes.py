@@ -19,18 +19,18 @@ class Substitute:
         ask: given a run, the model's spec, how many questions there may be at most, and by name how
             to open the model and its `form`; keeps what it finds in the store, and returns how the
             model answered, as the end of a sentence.
-        fewest: the fewest questions that it could ask, given a run and the model's spec.
+        min_questions: the fewest questions that it could ask, given a run and the model's spec.
         call, command: the same by hand, with {run} and {model}.
     """
 
     does: str
     ask: str
-    fewest: str
+    min_questions: str
     call: str
     command: str
 
 
 SUBSTITUTES: PluginTable[Substitute] = PluginTable(
-    "substitute", Substitute, {}, path_fields=("ask", "fewest")
+    "substitute", Substitute, {}, path_fields=("ask", "min_questions")
 )
 """Every substitute, by name."""

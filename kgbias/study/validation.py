@@ -319,7 +319,7 @@ def _price_scorers(
 DEFAULT_CRAWLS = 200  # of the command line's --coverage
 
 
-def coverage_store() -> Path:
+def coverage_store_path() -> Path:
     """The store where the command line keeps the crawls of `Study.coverage` if none is named, which
     lets it be stopped and continued."""
     from kgbias.models.gguf import cache_folder

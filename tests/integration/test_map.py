@@ -97,7 +97,7 @@ def test_a_first_report_comes_after_the_first_round(
     tmp_path: Path, whole: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It says that it is preliminary; the report at the end is that of a map without it."""
-    monkeypatch.setattr(pipeline, "MIN_SECONDS_LEFT", 0.0)
+    monkeypatch.setattr(pipeline, "MIN_SECONDS_FOR_FIRST_REPORT", 0.0)
     pages: list[str] = []
     write = pipeline.Run.report
 

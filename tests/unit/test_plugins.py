@@ -344,7 +344,7 @@ def test_a_map_says_what_it_would_ask_instead(
     monkeypatch.setattr(
         "kgbias.io.plugins._is_module_present", lambda folder: "choice" not in folder
     )
-    without = PluginTable("substitute", Substitute, {}, path_fields=("ask", "fewest"))
+    without = PluginTable("substitute", Substitute, {}, path_fields=("ask", "min_questions"))
     monkeypatch.setattr(pipeline, "SUBSTITUTES", without)
     line = pipeline._ask_instead(run, "openai:m", "it gives none", {})
     texts.check(line)

@@ -336,7 +336,7 @@ def test_an_unfinished_run_is_not_published(tmp_path: Path) -> None:
 def test_a_run_is_made_again(published: Path, tmp_path: Path) -> None:
     found = again(published)
     assert found.same and found.made == found.statements > 0
-    assert found.asked > 0 and found.logged == 0
+    assert found.asked > 0 and found.cached == 0
     kept = tmp_path / "kept.db"
     assert again(published, store=kept).asked == found.asked
     assert again(published, store=kept).asked == 0
@@ -378,7 +378,7 @@ def test_scores_differ_beyond_rounding() -> None:
     def differ(a: float | None, b: float | None) -> list[str]:
         return [
             d.what
-            for d in _statement_differences(rows(a), rows(b), {"regard"}, 1e-3, partial=False)
+            for d in _statement_differences(rows(a), rows(b), {"regard"}, 1e-3, ignore_extra=False)
         ]
 
     assert differ(0.5, 0.5009) == differ(None, None) == []

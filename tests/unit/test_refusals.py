@@ -260,9 +260,9 @@ def test_refused_prompts_are_not_asked_again_for_ever(tmp_path: Path) -> None:
     by_group = Counter(g.group_id for g in again)
     with kgbias.open(str(tmp_path / "a.db")) as study:
         rows = study.run(firm.name).cost(price_in=1e6, price_out=0.0)
-        assert [row.again for row in rows[:-1]] == [by_group[g.id] for g in firm.groups]
-        assert rows[-1].again == REFUSAL_RETRY_TRIALS
-        assert rows[-1].again_cost == pytest.approx(10 * REFUSAL_RETRY_TRIALS)
+        assert [row.retries for row in rows[:-1]] == [by_group[g.id] for g in firm.groups]
+        assert rows[-1].retries == REFUSAL_RETRY_TRIALS
+        assert rows[-1].retry_cost == pytest.approx(10 * REFUSAL_RETRY_TRIALS)
     wavering = declining(lambda _: 0.5, wavers=True)
     soft = crawled(SQLiteStore(tmp_path / "b.db"), wavering, max_attempts=6, redraw=True)
     assert max(g.attempt for g in soft.generations() if g.outcome == "refused") > 2

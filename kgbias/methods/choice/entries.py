@@ -10,7 +10,7 @@ STEP = StudyStep("kgbias.methods.choice:choose", is_done="kgbias.methods.choice.
 SUBSTITUTE = Substitute(
     "choose between groups",
     ask="kgbias.methods.choice.instead:ask_instead",
-    fewest="kgbias.methods.choice.instead:count_fewest",
+    min_questions="kgbias.methods.choice.instead:count_fewest",
     call="choice.choose(run, {model!r})",
     command="kgbias probe choice {run} --model {model}",
 )

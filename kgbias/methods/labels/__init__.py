@@ -109,13 +109,13 @@ def plan(
     from kgbias.measure.ppi_figures import LabelValues, expect_figures
     from kgbias.measures import get_measure
     from kgbias.methods.labels.columns import PLAN_COLUMNS
-    from kgbias.study.measuring import check_measures
+    from kgbias.study.measuring import resolve_measures
 
     if labels < 1:
         raise UsageError("`labels` must be at least 1")
     stored, criteria = run.stored, Selection(**selection)
     counted = exclude_cross_mentions(stored, select_statements(stored, criteria))
-    measure_names = check_measures(stored, counted, measures) or sorted(
+    measure_names = resolve_measures(stored, counted, measures) or sorted(
         {name for t in counted.triples for name in t.scores}
     )
     raw = {(s.group_id, s.arm, s.measure): s for s in read_figures(stored, criteria)}
