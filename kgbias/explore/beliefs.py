@@ -112,22 +112,25 @@ def add_recorded_marks(table: StatementTable, block: ColumnBlock) -> None:
         return
     names, texts = ["not compared", *MARK_MEANINGS], KeyNumbers[str]()
     texts.add("", "")
-    mark_numbers, numbers = [0] * table.rows, [0] * table.rows
+    mark_numbers, text_numbers = [0] * table.rows, [0] * table.rows
     for source in table.sources:
         run_marks = marks[source.run.id]
         for row in range(source.start, source.end):
-            if (mark := run_marks.get(table.triple_id(row))) is not None:
+            mark = run_marks.get(table.triple_id(row))
+            if mark is not None:
                 text = storable(_describe_nearest(mark))
-                mark_numbers[row], numbers[row] = names.index(mark.mark), texts.add(text, text)
+                mark_numbers[row] = names.index(mark.mark)
+                text_numbers[row] = texts.add(text, text)
     block.add_numbers("row.mark", mark_numbers)
     block.add_texts("mark", names)
-    block.add_numbers("row.recorded", numbers)
+    block.add_numbers("row.recorded", text_numbers)
     block.add_texts("recorded", texts.texts)
 
 
 def _describe_nearest(mark: BestMatch) -> str:
     """The recorded stereotype that is nearest to a statement, and what its table says of it."""
-    if (stereotype := mark.entry) is None:
+    stereotype = mark.entry
+    if stereotype is None:
         return f"nothing similar about this group in {mark.source}"
     text_parts = [f"{mark.source}, of {stereotype.group}", f"matched by {mark.matched_by}"]
     if not math.isnan(stereotype.offensiveness):

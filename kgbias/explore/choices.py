@@ -10,7 +10,7 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias.explore.columns import ColumnBlock
 from kgbias.explore.statements import RowIndex, StatementTable
@@ -19,10 +19,22 @@ from kgbias.graph.types import ChoiceRun, ChosenEdge, Group, Triple, statement_i
 from kgbias.io.text import shorten, storable
 
 MAX_STATEMENTS_PER_GROUP = 20  # statements that one group was chosen for
-_MAX_ANSWERS = 8  # different answers that named one group
+_MAX_DISTINCT_ANSWERS = 8  # that named one group, or none
 _MAX_ANSWER_CHARACTERS = 300  # characters of an answer
-_BATCH_KEYS = 5_000
+_BATCH_KEYS = 5_000  # answers read at once
 _FIGURE_NAMES = ("share", "low", "high", "base", "lift")
+
+
+class _EdgePlace(NamedTuple):
+    """The numbers of an edge's ends in the page; -1 for what it has no statement of."""
+
+    predicate: int
+    object: int
+    group: int
+
+    @property
+    def statement(self) -> tuple[int, int]:
+        return self.predicate, self.object
 
 
 def build_block(table: StatementTable) -> ColumnBlock:
@@ -34,7 +46,7 @@ def build_block(table: StatementTable) -> ColumnBlock:
         edges = sorted((row for row in edges if min(row[0]) >= 0), key=lambda row: row[0])
         answers = _read_answers(run, [e for _, e in edges])
         places, texts = [], []
-        for place, statement_edges in groupby(edges, key=lambda row: row[0][:2]):
+        for place, statement_edges in groupby(edges, key=lambda row: row[0].statement):
             places.append(place)
             choices = _choices_by_category(
                 table, run, choice_run, [e for _, e in statement_edges], answers
@@ -80,8 +92,8 @@ def _iter_choice_runs(row_index: RowIndex) -> Iterator[tuple[StoredRun, ChoiceRu
     return ((run, choice_run) for run in row_index.runs for choice_run in run.find_all(ChoiceRun))
 
 
-def _edge_place(table: StatementTable, edge: ChosenEdge) -> tuple[int, int, int]:
-    return (
+def _edge_place(table: StatementTable, edge: ChosenEdge) -> _EdgePlace:
+    return _EdgePlace(
         table.predicates.find(edge.predicate_id),
         table.objects.find(edge.object_id),
         table.groups.find(edge.group_id),
@@ -153,7 +165,7 @@ def _count_answers(
 ) -> list[list[Any]]:
     """The most frequent distinct answers, and how often each came."""
     counts = Counter(answers[key] for key in keys if key in answers)
-    return [[text, count] for text, count in counts.most_common(_MAX_ANSWERS)]
+    return [[text, count] for text, count in counts.most_common(_MAX_DISTINCT_ANSWERS)]
 
 
 def _base_rates(
@@ -172,24 +184,26 @@ def _base_rates(
 
 def _top_statements(table: StatementTable, edges: Sequence[ChosenEdge]) -> list[dict[str, Any]]:
     """The statements for which each group was chosen more often than for others."""
-    by_group: dict[int, list[tuple[ChosenEdge, tuple[int, int, int]]]] = {}
+    by_group: dict[int, list[tuple[ChosenEdge, _EdgePlace]]] = {}
     for edge in edges:
         place = _edge_place(table, edge)
         if min(place) >= 0 and edge.is_chosen_more:
-            by_group.setdefault(place[2], []).append((edge, place))
-    return [
-        {
-            "group": group,
-            "predicate": predicate,
-            "object": object_index,
-            "answered": edge.answered,
-            **{name: _round(getattr(edge, name)) for name in _FIGURE_NAMES},
-        }
-        for group, group_edges in sorted(by_group.items())
-        for edge, (predicate, object_index, _) in sorted(
-            group_edges, key=lambda x: (-(x[0].lift or 0), x[1])
-        )[:MAX_STATEMENTS_PER_GROUP]
-    ]
+            by_group.setdefault(place.group, []).append((edge, place))
+    records = []
+    for group, group_edges in sorted(by_group.items()):
+        group_edges.sort(key=lambda row: (-(row[0].lift or 0), row[1]))  # the greatest lift first
+        for edge, place in group_edges[:MAX_STATEMENTS_PER_GROUP]:
+            figures = {name: _round(getattr(edge, name)) for name in _FIGURE_NAMES}
+            records.append(
+                {
+                    "group": group,
+                    "predicate": place.predicate,
+                    "object": place.object,
+                    "answered": edge.answered,
+                    **figures,
+                }
+            )
+    return records
 
 
 def _round(value: float | None) -> float | None:

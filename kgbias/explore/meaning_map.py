@@ -44,13 +44,13 @@ _NEAREST_ANCHORS = 5  # anchors
 _NEIGHBOURS = 15
 _UMAP_OPTIONS = {"min_dist": 0.25, "metric": "cosine"}
 _MAX_DISK_BYTES = 64 << 20  # bytes of all layouts that are kept
-_NAME_WORDS = 3  # of the name of a region
+_WORDS_PER_NAME = 3  # of the name of a region
 _VAGUE_WORDS = FUNCTION_WORDS | set(
     """another anyone anything else everybody everyone everything likely nobody none nothing
     somebody someone something thing things way ways""".split()
 )
 _REGION_RANGE = (4, 36)  # at least, at most
-_BLOCK_OBJECTS = 2048  # objects compared with all anchors at once
+_OBJECTS_PER_BLOCK = 2048  # objects compared with all anchors at once
 
 
 def build_all_maps(
@@ -123,9 +123,8 @@ def _object_vectors(table: StatementTable) -> _ObjectVectors:
     total = np.zeros((len(table.objects), vectors.shape[1]), np.float32)
     for pair, pair_weight in zip(pairs.tolist(), weight.tolist(), strict=True):
         predicate, object_number = divmod(pair, len(table.objects))
-        if (
-            place := place_by_ends.get((predicates[predicate], objects[object_number]))
-        ) is not None:
+        place = place_by_ends.get((predicates[predicate], objects[object_number]))
+        if place is not None:
             total[object_number] += pair_weight * vectors[place]
     length = np.sqrt(np.square(total).sum(axis=1))
     object_numbers = np.flatnonzero(length > 0)
@@ -153,16 +152,17 @@ def _place_rows(rows: NDArray[np.float32], seed: int, runs: Sequence[StoredRun])
     digest = blake2b(np.ascontiguousarray(rows).tobytes(), digest_size=16).hexdigest()
     run_names = " ".join(f"{run.store.url} {run.id}" for run in runs)
     # The rows tell selections of the same runs apart, of which each has its own layout.
-    cache_place = CacheEntry(
+    cache_entry = CacheEntry(
         ("layouts", "f8"), run_names, "", f"{digest} {umap} {_UMAP_OPTIONS} {_NEIGHBOURS} {seed}"
     )
-    if (cached_layout := cache_place.read()) is not None:
+    cached_layout = cache_entry.read()
+    if cached_layout is not None:
         return _PlacedRows(np.frombuffer(cached_layout, "<f8").reshape(len(rows), 2).copy(), "umap")
     try:
         places = _run_umap(rows, start, seed)
     except (MissingExtra, UsageError):  # not whole, or not safe in this folder
         return _PlacedRows(start, "pca")
-    cache_place.write(places.astype("<f8").tobytes(), lambda: True, _MAX_DISK_BYTES)
+    cache_entry.write(places.astype("<f8").tobytes(), lambda: True, _MAX_DISK_BYTES)
     return _PlacedRows(places, "umap")
 
 
@@ -188,8 +188,8 @@ def _place_others(rows: NDArray[np.float32], anchors: Ints, places: Floats) -> F
     all_places = np.empty((len(rows), 2))
     all_places[anchors] = places
     other_rows = np.setdiff1d(np.arange(len(rows)), anchors)
-    for start in range(0, len(other_rows), _BLOCK_OBJECTS):
-        chunk = other_rows[start : start + _BLOCK_OBJECTS]
+    for start in range(0, len(other_rows), _OBJECTS_PER_BLOCK):
+        chunk = other_rows[start : start + _OBJECTS_PER_BLOCK]
         cosines = rows[chunk] @ rows[anchors].T
         nearest_anchors = np.argpartition(-cosines, _NEAREST_ANCHORS, axis=1)[:, :_NEAREST_ANCHORS]
         weight = (
@@ -235,9 +235,10 @@ def _name_regions(texts: Sequence[str], region: Ints) -> tuple[str, ...]:
     lemma_counts: list[Counter[str]] = [Counter() for _ in range(int(region.max()) + 1)]
     forms: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for text, n in zip(texts, region.tolist(), strict=True):
-        for word in {
+        telling_words = {
             w for w in split_words(text) if w.isalpha() and w not in _VAGUE_WORDS and len(w) > 2
-        }:
+        }
+        for word in telling_words:
             lemma_counts[n][lemmatise_word(word)] += 1
             forms[lemmatise_word(word)][word] += 1
     total_counts = sum(lemma_counts, Counter())
@@ -248,6 +249,6 @@ def _name_regions(texts: Sequence[str], region: Ints) -> tuple[str, ...]:
             w: n / region_counts.total() * float(np.log(1 + average / total_counts[w]))
             for w, n in region_counts.items()
         }
-        best_words = sorted(weights, key=lambda w: (-weights[w], w))[:_NAME_WORDS]
+        best_words = sorted(weights, key=lambda w: (-weights[w], w))[:_WORDS_PER_NAME]
         names.append(", ".join(forms[w].most_common(1)[0][0] for w in best_words) or "other")
     return tuple(names)

@@ -32,9 +32,9 @@ from kgbias.io.wording import pluralise
 
 MAX_ANSWERS = 5  # answers of one statement
 MAX_TEXT_CHARACTERS = 2_000  # characters of a prompt or an answer
-MAX_LINE_CHARACTERS = 40_000_000
+MAX_LINE_CHARACTERS = 40_000_000  # characters of all distinct lines of the page
 MAX_TOKEN_PROBES = 20_000  # probes of one model whose tokens are kept
-_BATCH_ROWS = 5_000
+_BATCH_ROWS = 5_000  # rows whose answers are read at once
 
 
 class OriginBlock(NamedTuple):
@@ -68,12 +68,15 @@ def build_block(table: StatementTable, progress: Progress) -> OriginBlock:
                         ]
                     )
                     for row, generation in zip(row_chunk, generations, strict=True):
+                        prompt_number = texts.add(_shorten(generation.prompt))
                         answer = answers.get(generation.answer_key)
+                        answer_number = texts.add(_shorten(answer.text)) + 1 if answer else 0
+                        template = _template_label(generation)
                         entries_by_row[row].append(
                             [
-                                texts.add(_shorten(generation.prompt)),
-                                texts.add(_shorten(answer.text)) + 1 if answer else 0,
-                                templates.add(*[_template_label(generation)] * 2),
+                                prompt_number,
+                                answer_number,
+                                templates.add(template, template),
                                 generation.attempt + 1,
                             ]
                         )
@@ -134,20 +137,14 @@ def read_origin(row_index: RowIndex, row: int, start: int = 0) -> dict[str, Any]
     first_triple = next(
         (generation.triple for generation in generations if generation.triple), None
     )
+    if first_triple is None or start:
+        return {"answers": answers, "probes": [], "beliefs": [], "choices": [], "names": ""}
     return {
         "answers": answers,
-        "probes": _read_probes(row_index, source.run, first_triple)
-        if first_triple and not start
-        else [],
-        "beliefs": read_statement_beliefs(row_index, source.run, first_triple)
-        if first_triple and not start
-        else [],
-        "choices": read_choices(row_index, source.run, first_triple)
-        if first_triple and not start
-        else [],
-        "names": ", ".join(MentionIndex(source.run.groups).other_groups(first_triple))
-        if first_triple and not start
-        else "",
+        "probes": _read_probes(row_index, source.run, first_triple),
+        "beliefs": read_statement_beliefs(row_index, source.run, first_triple),
+        "choices": read_choices(row_index, source.run, first_triple),
+        "names": ", ".join(MentionIndex(source.run.groups).other_groups(first_triple)),
     }
 
 
@@ -206,14 +203,14 @@ def _shorten(text: str) -> str:
     )
 
 
-class ProbeBlockOfPage(NamedTuple):
+class ProbeBlock(NamedTuple):
     """The probes of the statements, and the models that were probed."""
 
     block: ColumnBlock
     models: list[dict[str, Any]]
 
 
-def build_probe_block(table: StatementTable) -> ProbeBlockOfPage:
+def build_probe_block(table: StatementTable) -> ProbeBlock:
     """The probes of the statements: each after every group of its category, under each model that a
     run was probed with."""
     block = ColumnBlock()
@@ -228,7 +225,16 @@ def build_probe_block(table: StatementTable) -> ProbeBlockOfPage:
                     {"run": run.name, "model": probe_run.model.title, "edges": len(edges)}
                 )
     block.add_texts("piece", [storable(t) for t in pieces.texts])
-    return ProbeBlockOfPage(block, models)
+    return ProbeBlock(block, models)
+
+
+class _PlacedProbe(NamedTuple):
+    """A probe, with the numbers of its statement's predicate and object in the page."""
+
+    predicate: int
+    object: int
+    rank: int
+    edge: ProbedEdge
 
 
 def _add_probe_run(
@@ -240,28 +246,33 @@ def _add_probe_run(
 ) -> None:
     """Add the edges of one probing, by statement and rank, with the tokens of the first
     `MAX_TOKEN_PROBES`."""
-    edge_rows = [
-        (table.predicates.find(e.predicate_id), table.objects.find(e.object_id), e.rank, e)
+    probes = [
+        _PlacedProbe(
+            table.predicates.find(e.predicate_id), table.objects.find(e.object_id), e.rank, e
+        )
         for e in edges
         if table.groups.find(e.group_id) >= 0
     ]
-    edge_rows = sorted((row for row in edge_rows if row[0] >= 0 <= row[1]), key=lambda row: row[:3])
-    block.add_numbers(f"{name}.predicate", [row[0] for row in edge_rows])
-    block.add_numbers(f"{name}.object", [row[1] for row in edge_rows])
-    block.add_numbers(f"{name}.group", [table.groups.find(row[3].group_id) for row in edge_rows])
-    block.add_numbers(f"{name}.rank", [row[2] for row in edge_rows])
-    bits = [-row[3].statement_log_likelihood / np.log(2) for row in edge_rows]
+    # -1: what no statement of the page has.
+    probes = [probe for probe in probes if probe.predicate >= 0 and probe.object >= 0]
+    probes.sort(key=lambda probe: (probe.predicate, probe.object, probe.rank))
+    block.add_numbers(f"{name}.predicate", [probe.predicate for probe in probes])
+    block.add_numbers(f"{name}.object", [probe.object for probe in probes])
+    block.add_numbers(f"{name}.group", [table.groups.find(p.edge.group_id) for p in probes])
+    block.add_numbers(f"{name}.rank", [probe.rank for probe in probes])
+    bits = [-probe.edge.statement_log_likelihood / np.log(2) for probe in probes]
     block.add_numbers(f"{name}.bits", np.round(np.maximum(bits, 0) * 10) if bits else [])
-    tokens = [row[3] if n < MAX_TOKEN_PROBES else None for n, row in enumerate(edge_rows)]
-    block.add_lists(
-        f"{name}.piece", [[pieces.add(p, p) for p in e.pieces] if e else [] for e in tokens]
-    )
-    block.add_lists(
-        f"{name}.surprisal", [[max(0, round(b * 10)) for b in e.bits] if e else [] for e in tokens]
-    )
+    piece_lists: list[list[int]] = []
+    surprisal_lists: list[list[int]] = []
+    for probe in probes[:MAX_TOKEN_PROBES]:
+        piece_lists.append([pieces.add(piece, piece) for piece in probe.edge.pieces])
+        surprisal_lists.append([max(0, round(b * 10)) for b in probe.edge.bits])
+    without_tokens: list[list[int]] = [[] for _ in probes[MAX_TOKEN_PROBES:]]
+    block.add_lists(f"{name}.piece", piece_lists + without_tokens)
+    block.add_lists(f"{name}.surprisal", surprisal_lists + without_tokens)
 
 
-def association_records(table: StatementTable) -> list[dict[str, Any]]:
+def build_association_records(table: StatementTable) -> list[dict[str, Any]]:
     """The association tests of the runs, each with the groups, objects and topics that it is about.
     A test that several runs share appears once."""
     tests: dict[str, AssociationNode] = {
@@ -273,23 +284,26 @@ def association_records(table: StatementTable) -> list[dict[str, Any]]:
         "object": table.objects.find,
         "topic": topics.get,
     }
-    return [
-        {
-            "test": test.test,
-            "method": test.method,
-            "model": test.model.title,
-            "effect": _round_finite(test.effect_size),
-            "low": _round_finite(test.low),
-            "high": _round_finite(test.high),
-            "p": _round_finite(test.p_value),
-            "about": [
-                [e.side, e.kind, place]
-                for e in test.edges
-                if e.kind in places and (place := places[e.kind](e.node_id, -1)) >= 0
-            ],
-        }
-        for test in tests.values()
-    ]
+    records = []
+    for test in tests.values():
+        about = []
+        for edge in test.edges:
+            place = places[edge.kind](edge.node_id, -1) if edge.kind in places else -1
+            if place >= 0:
+                about.append([edge.side, edge.kind, place])
+        records.append(
+            {
+                "test": test.test,
+                "method": test.method,
+                "model": test.model.title,
+                "effect": _round_finite(test.effect_size),
+                "low": _round_finite(test.low),
+                "high": _round_finite(test.high),
+                "p": _round_finite(test.p_value),
+                "about": about,
+            }
+        )
+    return records
 
 
 def _round_finite(value: float) -> float | None:

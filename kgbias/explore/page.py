@@ -37,8 +37,11 @@ from kgbias.measure.labelled_sets import describe_shipped_annotator
 from kgbias.measure.precision import read_precision
 from kgbias.measures import Measure
 
-MAX_DOTS = 600  # dots
-_WIDTH, _INK_COLOUR, _DISC_COLOUR, _LINE_COLOUR = 900.0, "#1c2530", "#eceff2", "#c4ccd5"
+MAX_DOTS = 600  # dots of the picture, which stands where no script runs
+_WIDTH = 900.0  # of the picture, in its own units
+_INK_COLOUR = "#1c2530"
+_DISC_COLOUR = "#eceff2"
+_LINE_COLOUR = "#c4ccd5"
 _REGARD_COLOURS = {"positive": "#2f6fb3", "negative": "#cf6a1f"}  # as in io/page/style.css
 _NEUTRAL_COLOUR = "#98a3af"
 
@@ -183,7 +186,7 @@ def render_page(
         "answers": answers,
         "probed": models,
         "never": never_said,
-        "among": similar.MAX_COMPARED,
+        "among": similar.MAX_COMPARED_STATEMENTS,
     }
     page, _ = fill_page(page_info, {name: block.encode() for name, block in blocks.items()})
     return RenderedPage(page, draw_map_svg(table, maps[0]))
@@ -247,7 +250,7 @@ def describe_page(
         "placing": next((m.placing for m in maps if m.placing), ""),
         "exclude_echoes": selection.exclude_echoes,
         "columns": {name: block.columns for name, block in blocks.items()},
-        "associations": origins.association_records(table),
+        "associations": origins.build_association_records(table),
         "choosers": choices.describe_choice_models(table),
         "believers": [
             {"run": r.name, "model": b.model.title} for r, b in beliefs.iter_belief_runs(table)

@@ -68,7 +68,8 @@ from kgbias.graph.store import StoredRun
 from kgbias.io.progress import Progress, SilentProgress
 from kgbias.io.resources import __version__
 
-MAX_AT_ONCE = 50_000  # statements; more than this are not processed all at once
+# Statements of a page that leaves nothing out (`render_served_page`).
+MAX_COMPLETE_STATEMENTS = 50_000
 MIN_CACHED_STATEMENTS = 10_000  # statements; fewer are read just as fast
 _MAX_DISK_BYTES = 1 << 30  # bytes of all that is kept
 _MAX_QUERY_CHARACTERS = 200  # characters of a text that something may be near
@@ -97,7 +98,7 @@ class _PageData:
     groups: Sequence[str]
 
 
-def render_served(
+def render_served_page(
     runs: Sequence[StoredRun],
     *,
     selection: Selection | None = None,
@@ -105,17 +106,17 @@ def render_served(
     progress: Progress | None = None,
     label: str = "",
 ) -> ServedPage:
-    """The explorer's page for a server. For more than `MAX_AT_ONCE` statements it leaves out what
+    """The explorer's page for a server. For more than `MAX_COMPLETE_STATEMENTS` it leaves out what
     would take minutes, or the memory of all their texts: communities that are not stored, verdicts,
     what stories say, and echoes unless `selection` leaves echoes out. `label`: the address of the
     page to label on."""
     selection = selection or Selection()
-    cache_place = _cache_place(runs, selection, seed)
-    page_data = _read_cache(cache_place) if cache_place else None
+    cache_entry = _cache_entry(runs, selection, seed)
+    page_data = _read_cache(cache_entry) if cache_entry else None
     if page_data is None:
         page_data = _read_page_data(runs, selection, seed, progress or SilentProgress())
-        if cache_place and page_data.about["rows"] >= MIN_CACHED_STATEMENTS:
-            _write_cache(page_data, cache_place, runs[0])
+        if cache_entry and page_data.about["rows"] >= MIN_CACHED_STATEMENTS:
+            _write_cache(page_data, cache_entry, runs[0])
     page_info = json.dumps(page_data.about).encode()
     version = blake2b(b"".join([page_info, *page_data.blocks.values()]), digest_size=12).hexdigest()
     page, policy = fill_page({**page_data.about, "version": version}, None, label=label)
@@ -126,7 +127,7 @@ def _read_page_data(
     runs: Sequence[StoredRun], selection: Selection, seed: int, progress: Progress
 ) -> _PageData:
     table = statements.read_statement_table(runs, selection, progress)
-    is_small = table.rows <= MAX_AT_ONCE
+    is_small = table.rows <= MAX_COMPLETE_STATEMENTS
     if is_small or selection.exclude_echoes:
         statements.find_echoes(table, progress)
     maps = meaning_map.build_all_maps(table, seed=seed, progress=progress, search=is_small)
@@ -162,28 +163,34 @@ def _build_row_index(page_data: _PageData, runs: Sequence[StoredRun]) -> RowInde
     return row_index
 
 
-def _cache_place(runs: Sequence[StoredRun], selection: Selection, seed: int) -> CacheEntry | None:
+def _cache_entry(runs: Sequence[StoredRun], selection: Selection, seed: int) -> CacheEntry | None:
     """Where the data read of the runs is kept; None if their store does not tell its state."""
     store = runs[0].store
-    if any(run.store is not store for run in runs) or (state := store.content_version()) is None:
+    if any(run.store is not store for run in runs):
         return None
-    holds = [__version__, PAGE_FORMAT, [run.id for run in runs], asdict(selection), seed]
-    return CacheEntry(("explorer", "page"), os.path.realpath(store.url), state, json.dumps(holds))
+    state = store.content_version()
+    if state is None:
+        return None
+    contents = [__version__, PAGE_FORMAT, [run.id for run in runs], asdict(selection), seed]
+    return CacheEntry(
+        ("explorer", "page"), os.path.realpath(store.url), state, json.dumps(contents)
+    )
 
 
-def _write_cache(page_data: _PageData, place: CacheEntry, run: StoredRun) -> None:
+def _write_cache(page_data: _PageData, entry: CacheEntry, run: StoredRun) -> None:
     """Keep what was read, unless the store changed meanwhile."""
-    if run.store.content_version() != place.version:
+    if run.store.content_version() != entry.version:
         return
     sizes = {name: len(block) for name, block in page_data.blocks.items()}
     header = json.dumps({"about": page_data.about, "groups": page_data.groups, "blocks": sizes})
     body = b"".join([header.encode(), b"\n", *page_data.blocks.values()])
-    place.write(body, lambda: run.store.content_version() == place.version, _MAX_DISK_BYTES)
+    entry.write(body, lambda: run.store.content_version() == entry.version, _MAX_DISK_BYTES)
 
 
-def _read_cache(place: CacheEntry) -> _PageData | None:
+def _read_cache(entry: CacheEntry) -> _PageData | None:
     """What was kept, or None if nothing was kept whole."""
-    if (body := place.read()) is None:
+    body = entry.read()
+    if body is None:
         return None
     header_bytes, _, block_bytes = body.partition(b"\n")
     header, blocks, start = json.loads(header_bytes), {}, 0
@@ -292,9 +299,8 @@ class Application:
             return redirect
         kind, _, bearer = request.headers.get("authorization", "").partition(" ")
         cookie = request.cookies.get(COOKIE_NAME, "")
-        if (kind.lower() == "bearer" and _secrets_equal(bearer, self._token)) or _secrets_equal(
-            cookie, self._session
-        ):
+        shows_token = kind.lower() == "bearer" and _secrets_equal(bearer, self._token)
+        if shows_token or _secrets_equal(cookie, self._session):
             return None
         return PlainTextResponse(
             "this view needs its token: open its address with ?token=... at the end",
@@ -370,7 +376,7 @@ def _near_endpoint(
     """The endpoint that says what is near a row's statement, or a text."""
     row_index, nearby = view.row_index, dict[str, SimilarStatements]()  # by run
 
-    def of(source: int) -> SimilarStatements:
+    def open_similar(source: int) -> SimilarStatements:
         run = row_index.sources[source].run.id
         if run not in nearby:
             nearby[run] = SimilarStatements(row_index, source)
@@ -384,7 +390,7 @@ def _near_endpoint(
             raise HTTPException(404)
         source = number if row is None else row_index.sources.index(row_index.source(number))
         try:
-            run_similar = await read(lambda: of(source))
+            run_similar = await read(lambda: open_similar(source))
             if row is None:
                 matches = await run_apart(
                     lambda: run_similar.search_text(text[:_MAX_QUERY_CHARACTERS])
@@ -455,7 +461,7 @@ class ExplorerServer:
         self._jobs: SimpleQueue[tuple[Callable[[], Any], Future[Any]]] = SimpleQueue()
         # One thread: the encoder is not made for several, and nothing gains by them.
         self._reader = ThreadPoolExecutor(1, "reader")
-        self._app = Application(self._read, self._run_apart, token=check_token(host, token))
+        self._app = Application(self._read, self._run_apart, token=resolve_token(host, token))
         self._socket = _open_socket(host, port)
         name, port = self._socket.getsockname()[:2]
         self.url = f"http://{f'[{name}]' if ':' in name else name}:{port}/"
@@ -503,9 +509,9 @@ class ExplorerServer:
 
         def read(progress: Progress | None = None) -> None:
             if all(run.has_statements() or run.record.kind != "crawl" for run in runs):
-                view = render_served(runs, selection=selection, progress=progress, label=label)
+                view = render_served_page(runs, selection=selection, progress=progress, label=label)
                 self._app.show_page(view, writing)
-                is_small = view.row_index.rows <= MAX_AT_ONCE
+                is_small = view.row_index.rows <= MAX_COMPLETE_STATEMENTS
                 self._reread = read if is_small else None
 
         self._reread = read
@@ -619,7 +625,7 @@ def _build_protocol(connections: _Connections) -> type[asyncio.Protocol]:
     return TrackedProtocol
 
 
-def check_token(host: str, token: str | None) -> str | None:
+def resolve_token(host: str, token: str | None) -> str | None:
     """The token that requests must show: the given one, or that of KGBIAS_SERVE_TOKEN. Raises
     UsageError without one if `host` is more than this machine, and for one too short to be safe."""
     token = token if token is not None else os.environ.get(TOKEN_VARIABLE) or None

@@ -23,15 +23,16 @@ from kgbias.measure.semantic_search import (
 )
 
 MAX_SIMILAR = 10  # statements that a file holds as near one
-MAX_SENT = 1_000  # that a server sends: the page shows the first that pass its filters
-MAX_COMPARED = 20_000  # of more statements, each is compared with this many that were said most
+MAX_SENT_STATEMENTS = 1_000  # that a server sends: the page shows the first that pass its filters
+# Of more statements, each is compared with this many that were said most.
+MAX_COMPARED_STATEMENTS = 20_000
 _OPPOSED_FLAG = 128  # added to a cosine, in hundredths, if only one of the two is negated
 
 
 def build_block(table: StatementTable, progress: Progress) -> ColumnBlock:
     """The statements that are similar to each (`MIN_SIMILAR_COSINE`), at most `MAX_SIMILAR`, among
-    the `MAX_COMPARED` that were said most: `to` has their numbers, `cosine` hundredths. Of those
-    whose vectors the store keeps; empty if it keeps none."""
+    the `MAX_COMPARED_STATEMENTS` that were said most: `to` has their numbers, `cosine` hundredths.
+    Of those whose vectors the store keeps; empty if it keeps none."""
     progress.stage("similar statements", 1)
     vectors: dict[tuple[int, int], NDArray[np.float32]] = {}
     for run in table.runs:
@@ -53,7 +54,7 @@ def build_block(table: StatementTable, progress: Progress) -> ColumnBlock:
         counts[predicate, object] += count
     order = np.argsort([-counts[place] for place in places], kind="stable")
     neighbour_rows = find_neighbours(
-        rows, MAX_SIMILAR, MIN_SIMILAR_COSINE, np.sort(order[:MAX_COMPARED])
+        rows, MAX_SIMILAR, MIN_SIMILAR_COSINE, np.sort(order[:MAX_COMPARED_STATEMENTS])
     )
     block = ColumnBlock()
     block.add_numbers("predicate", [p for p, _ in places])
@@ -84,7 +85,8 @@ class SimilarStatements:
     the thread that opened it; to ask it reads nothing there.
 
     Its methods give {"row": a row of the run that says it, "cosine": ..., "opposed": whether only
-    one of the two is negated}, the nearest first: at most `MAX_SENT`, of a text twice as many.
+    one of the two is negated}, the nearest first: at most `MAX_SENT_STATEMENTS`, of a text twice as
+    many.
 
     Raises MissingExtra if the encoder is not installed."""
 
@@ -111,7 +113,7 @@ class SimilarStatements:
         too: the page knows which of them hold the words as they were typed."""
         if not self._meanings.ids:
             return []
-        hits = sorted(self._meanings.search(text, MAX_SENT), key=lambda hit: -hit.cosine)
+        hits = sorted(self._meanings.search(text, MAX_SENT_STATEMENTS), key=lambda hit: -hit.cosine)
         return [
             {
                 "row": self._row_by_statement[hit.id],
@@ -137,10 +139,10 @@ class SimilarStatements:
                 "opposed": is_negated(texts[neighbour]) != denies_statement,
             }
             for neighbour, cosine in find_nearest(
-                rows, rows[number], MAX_SENT + 1, MIN_SIMILAR_COSINE
+                rows, rows[number], MAX_SENT_STATEMENTS + 1, MIN_SIMILAR_COSINE
             )
             if neighbour != number and ids[neighbour] in self._row_by_statement
-        ][:MAX_SENT]
+        ][:MAX_SENT_STATEMENTS]
 
     @cached_property
     def _number_by_id(self) -> dict[str | None, int]:

@@ -45,9 +45,8 @@ class StoreWatch:
         pulse, earlier_pulse = self.runs[0].store.change_token(), self._pulse
         if pulse != earlier_pulse:
             running_before, running = self._running, self._running_summaries()
-            counts, counts_before = (
-                {id: s.generations for id, s in r.items()} for r in (running, running_before)
-            )
+            counts = {id: summary.generations for id, summary in running.items()}
+            counts_before = {id: s.generations for id, s in running_before.items()}
             for run_id in running:
                 if counts[run_id] != counts_before.get(run_id):
                     self._answers[run_id] = pulse.answers
@@ -99,14 +98,16 @@ class StoreWatch:
                 f"{pluralise(new_answers, 'more answer', spec=',')} in the store, read once "
                 f"their round is complete"
             )
-        if tokens := summary.prompt_tokens + summary.completion_tokens:
+        tokens = summary.prompt_tokens + summary.completion_tokens
+        if tokens:
             seconds = f", {format_duration(summary.seconds)} of asking" if summary.seconds else ""
             text_parts.append(
                 f"{pluralise(tokens, 'token', spec=',')} ({summary.prompt_tokens:,} in, "
                 f"{summary.completion_tokens:,} "
                 f"out){seconds}"
             )
-        if (quiet_seconds := time.monotonic() - self._changed_at) > _QUIET_SECONDS:
+        quiet_seconds = time.monotonic() - self._changed_at
+        if quiet_seconds > _QUIET_SECONDS:
             text_parts.append(
                 f"nothing new for {format_duration(quiet_seconds)}: if the crawl was stopped, the "
                 f"same command "

@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 GOLDEN_ANGLE = np.pi * (3 - np.sqrt(5))
-_CHUNK_OBJECTS = 4096  # objects whose units are compared at once
+_OBJECTS_PER_CHUNK = 4096  # objects whose units are compared at once
 _MAX_THREE_TIE_UNITS = 60  # units
 _DISC_SPACING = 1.35  # how much room a disc has around it
 # Together, more from above and below: screens are wider than high.
@@ -85,11 +85,11 @@ def _unit_likeness(
     place = np.full(object_count, -1)
     place[shared] = np.arange(len(shared))
     products = np.zeros((unit_count, unit_count))
-    for chunk_start in range(0, len(shared), _CHUNK_OBJECTS):
+    for chunk_start in range(0, len(shared), _OBJECTS_PER_CHUNK):
         in_chunk = (place[object_index] >= chunk_start) & (
-            place[object_index] < chunk_start + _CHUNK_OBJECTS
+            place[object_index] < chunk_start + _OBJECTS_PER_CHUNK
         )
-        chunk_counts = np.zeros((unit_count, min(_CHUNK_OBJECTS, len(shared) - chunk_start)))
+        chunk_counts = np.zeros((unit_count, min(_OBJECTS_PER_CHUNK, len(shared) - chunk_start)))
         chunk_counts[unit[in_chunk], place[object_index[in_chunk]] - chunk_start] = counts[in_chunk]
         products += chunk_counts @ chunk_counts.T
     np.fill_diagonal(products, 0)
@@ -197,8 +197,8 @@ _MAX_POSITION = 32_000  # positions are whole numbers up to this
 @dataclass(frozen=True, slots=True)
 class UnitMap:
     """A map by one kind of unit. `units` gives each unit's number in the dictionary of its kind; a
-    community's or region's own number, with its name in `names`. `placing` the map by meaning was
-    laid out is "umap" or "pca"."""
+    community's or region's own number, with its name in `names`. `placing` says how the map by
+    meaning was laid out: "umap" or "pca"."""
 
     unit_kind: str
     units: Ints
@@ -312,7 +312,8 @@ def find_communities(
         )
         for number, node_set in enumerate(node_sets):
             for kind, node in node_set:
-                (group_communities if kind == "group" else object_communities)[node] = number
+                communities = group_communities if kind == "group" else object_communities
+                communities[node] = number
         is_unshared = (degree[object_index] == 1) & (object_communities[object_index] < 0)
         object_communities[object_index[is_unshared]] = group_communities[group[is_unshared]]
     total = max([-1, *group_communities.tolist(), *object_communities.tolist()]) + 1

@@ -450,13 +450,13 @@ class StudyComparison(StudyPart):
 
         Raises UsageError if it cannot listen, or must not without a token.
         """
-        from kgbias.explore.server import ExplorerServer, check_token
+        from kgbias.explore.server import ExplorerServer, resolve_token
         from kgbias.explore.writing_pages import WRITING_PAGES
 
         stored_runs, measures = _resolve_runs(self._context, runs, running=True), as_names(label)
         if measures and len(stored_runs) > 1:
             raise UsageError("statements of one run are labelled at a time: name one run")
-        if measures and check_token(host, token) is None:
+        if measures and resolve_token(host, token) is None:
             raise UsageError(
                 "a page that writes needs a token: "
                 "export KGBIAS_SERVE_TOKEN=$(openssl rand -hex 16)"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kgbias.explore.server import render_served
+from kgbias.explore.server import render_served_page
 from kgbias.explore.similar import SimilarStatements
 from kgbias.explore.store_watch import StoreWatch
 from kgbias.graph.labels import Label
@@ -202,7 +202,7 @@ def test_what_is_near_is_served_from_either_store(
             return np.array([[1.0, 0.0]])
 
     monkeypatch.setattr("kgbias.explore.similar.load_vectors", lambda _: Axes())
-    placed = render_served([StoredRun(store, run)]).row_index
+    placed = render_served_page([StoredRun(store, run)]).row_index
     object = {t.id: t.object for t in TRIPLES}
 
     def found(hits: list[dict[str, Any]]) -> list[tuple[str, float]]:

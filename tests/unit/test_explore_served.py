@@ -20,7 +20,7 @@ import pytest
 from kgbias.errors import StoreError, UsageError
 from kgbias.explore import render_page, server
 from kgbias.explore.origins import read_origin
-from kgbias.explore.server import Application, check_token
+from kgbias.explore.server import Application, resolve_token
 from kgbias.explore.store_watch import StoreWatch
 from kgbias.graph.selection import Selection
 from kgbias.graph.sqlite import SQLiteStore
@@ -96,7 +96,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StoredRun]:
 
 @pytest.fixture(scope="module")
 def view(run: StoredRun) -> server.ServedPage:
-    return server.render_served([run])
+    return server.render_served_page([run])
 
 
 @pytest.fixture(scope="module")
@@ -412,25 +412,25 @@ def test_an_answer_leaves_at_once(
 def test_listening_elsewhere_needs_a_token(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("KGBIAS_SERVE_TOKEN", raising=False)
     for host in ("127.0.0.1", "::1", "localhost"):
-        assert check_token(host, None) is None
+        assert resolve_token(host, None) is None
     for host in ("0.0.0.0", "::", "192.168.1.5", "example.org", ""):
         with pytest.raises(UsageError, match="KGBIAS_SERVE_TOKEN"):
-            check_token(host, None)
-        assert check_token(host, TOKEN) == TOKEN
+            resolve_token(host, None)
+        assert resolve_token(host, TOKEN) == TOKEN
     with pytest.raises(UsageError, match="16 characters"):
-        check_token("127.0.0.1", "short")
+        resolve_token("127.0.0.1", "short")
     monkeypatch.setenv("KGBIAS_SERVE_TOKEN", TOKEN)
-    assert check_token("0.0.0.0", None) == TOKEN
+    assert resolve_token("0.0.0.0", None) == TOKEN
 
 
 def test_large_graphs_leave_out_what_takes_minutes(
     run: StoredRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(server, "MAX_AT_ONCE", 3)
-    about = server.render_served([run]).page.split('id="about">')[1].split("</script>")[0]
+    monkeypatch.setattr(server, "MAX_COMPLETE_STATEMENTS", 3)
+    about = server.render_served_page([run]).page.split('id="about">')[1].split("</script>")[0]
     assert "community" not in json.loads(about)["maps"]
     assert "said.echo" not in json.loads(about)["columns"]["core"]
-    asked_for = server.render_served([run], selection=Selection(exclude_echoes=True))
+    asked_for = server.render_served_page([run], selection=Selection(exclude_echoes=True))
     assert '"said.echo"' in asked_for.page
 
 
@@ -463,28 +463,28 @@ def test_what_was_read_is_kept_while_the_store_stays_as_it_is(
     keeping: tuple[StoredRun, list[str]],
 ) -> None:
     run, readings = keeping
-    first, second = server.render_served([run]), server.render_served([run])
+    first, second = server.render_served_page([run]), server.render_served_page([run])
     assert readings == ["read"] and len(kept()) == 1
     assert first.page == second.page and first.blocks == second.blocks
     for row in range(first.row_index.rows):
         assert read_origin(second.row_index, row) == read_origin(first.row_index, row)
-    server.render_served([run], selection=Selection(exclude_echoes=True))
+    server.render_served_page([run], selection=Selection(exclude_echoes=True))
     assert len(readings) == 2 and len(kept()) == 2, "another selection is another page"
     run.store.keep_triples([Triple("Women", "like", "snow")])
-    server.render_served([run])
+    server.render_served_page([run])
     assert len(readings) == 3 and len(kept()) == 1, "of another state nothing is kept"
 
 
 def test_a_damaged_page_is_made_again(keeping: tuple[StoredRun, list[str]]) -> None:
     run, readings = keeping
-    whole = server.render_served([run])
+    whole = server.render_served_page([run])
     (file,) = kept()
     right = file.read_bytes()
     places = [0, 40, len(right) // 2, len(right) - 1]
     flips = [right[:p] + bytes([right[p] ^ 16]) + right[p + 1 :] for p in places]
     for number, wrong in enumerate([b"", right[:-1], *flips], 2):
         file.write_bytes(wrong)
-        again = server.render_served([run])
+        again = server.render_served_page([run])
         assert len(readings) == number and again.blocks == whole.blocks
         assert file.read_bytes() == right
 
@@ -501,7 +501,7 @@ def test_a_store_that_changes_meanwhile_is_not_kept(
         return read(*given)
 
     monkeypatch.setattr(server.statements, "read_statement_table", changing)
-    server.render_served([run])
+    server.render_served_page([run])
     assert kept() == []
 
 
@@ -510,7 +510,7 @@ def test_where_nothing_can_be_written_nothing_is_kept(
 ) -> None:
     run, readings = keeping
     cache_folder().write_text("in the way")
-    assert server.render_served([run]).page == server.render_served([run]).page
+    assert server.render_served_page([run]).page == server.render_served_page([run]).page
     assert len(readings) == 2
 
 
@@ -556,7 +556,7 @@ def test_runs_are_read_again_when_they_have_changed(
 def test_answers_that_come_while_a_run_is_read_wait_for_the_next_reading(
     run: StoredRun, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stated, before = type(run.store).iter_statement_rows, server.render_served([run])
+    stated, before = type(run.store).iter_statement_rows, server.render_served_page([run])
 
     def then_more(store: SQLiteStore, run_id: str) -> Iterator[Any]:
         yield from stated(store, run_id)
@@ -579,10 +579,10 @@ def test_answers_that_come_while_a_run_is_read_wait_for_the_next_reading(
         )
 
     monkeypatch.setattr(type(run.store), "iter_statement_rows", then_more)
-    during = server.render_served([run])
+    during = server.render_served_page([run])
     assert during.blocks == before.blocks
     monkeypatch.undo()
-    assert server.render_served([run]).row_index.rows == before.row_index.rows + 40
+    assert server.render_served_page([run]).row_index.rows == before.row_index.rows + 40
 
 
 def test_until_there_is_something_to_show() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from kgbias.errors import DataError, UsageError
-from kgbias.explore.server import Application, ServedPage, render_served
+from kgbias.explore.server import Application, ServedPage, render_served_page
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import StoredRun
 from kgbias.graph.types import Group
@@ -204,7 +204,7 @@ async def in_turn(read: Any) -> Any:
 @pytest.fixture
 def app(run: StoredRun) -> Application:
     made = Application(in_turn, in_turn, token=TOKEN)
-    made.show_page(render_served([run]), LabelDesk([Labelling(run, "regard", "server")]))
+    made.show_page(render_served_page([run]), LabelDesk([Labelling(run, "regard", "server")]))
     return made
 
 
@@ -320,6 +320,6 @@ def test_a_program_may_send_labels_with_the_token_but_no_cookie_without_its_orig
 
 def test_without_a_desk_the_server_only_reads(run: StoredRun) -> None:
     plain = Application(in_turn, in_turn, token=TOKEN)
-    view: ServedPage = render_served([run])
+    view: ServedPage = render_served_page([run])
     plain.show_page(view)
     assert posted(plain)[0] == 405 and posted(plain, method="GET")[0] == 404
