@@ -41,7 +41,7 @@ def _report(error: Exception) -> int:
     try:
         from kgbias.cli import crash
 
-        line = crash.report_crash(error)
+        line = crash.save_crash(error)
     except Exception as second:
         line += f"; is kgbias installed in full? ({type(second).__name__}: {second})"
     os.write(2, f"kgbias: {' '.join(line.split())}\n".encode("utf-8", "backslashreplace"))

@@ -21,10 +21,10 @@ from click.shell_completion import CompletionItem
 
 from kgbias.cli import crash
 from kgbias.cli.command import NAME_VALUE
-from kgbias.cli.commands import COMMANDS, import_command, list_further, list_sections
+from kgbias.cli.commands import COMMANDS, import_command, list_other_commands, list_sections
 from kgbias.cli.settings import (
     CONFIG_VARIABLE,
-    META_KEY,
+    SET_VALUES_KEY,
     SHARED_SETTINGS,
     file_addresses,
     file_defaults,
@@ -69,22 +69,18 @@ class LazyCommandGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """The command, with the values from --set and the folder's kgbias.toml."""
         if not (args[0] in COMMANDS or args[0].startswith("-") or ctx.resilient_parsing):
-            meant = (
-                f" (did you mean {nearest_command}?)"
-                if (nearest_command := nearest(args[0], COMMANDS))
-                else ""
-            )
-            raise UsageError(f"no command {args[0]!r}{meant}; kgbias --help lists them")
+            nearest_command = nearest(args[0], COMMANDS)
+            hint = f" (did you mean {nearest_command}?)" if nearest_command else ""
+            raise UsageError(f"no command {args[0]!r}{hint}; kgbias --help lists them")
         name, command, remaining = super().resolve_command(ctx, args)
         if name is None or command is None:
             return name, command, remaining
         path, data = read_settings_file()
-        set_values = ctx.meta.get(META_KEY, {})
+        set_values = ctx.meta.get(SET_VALUES_KEY, {})
         if data:
             ctx.default_map = {name: file_defaults(path, data, COMMANDS, name, command)}
-            if not os.environ.get(
-                CONFIG_VARIABLE
-            ):  # found in the folder, which may be a stranger's
+            # Found in the folder, it may be a stranger's.
+            if not os.environ.get(CONFIG_VARIABLE):
                 refuse_outside_paths(path, data)
                 from kgbias.models.http import withhold_keys
 
@@ -101,7 +97,7 @@ class LazyCommandGroup(click.Group):
             with formatter.section(title):
                 formatter.write_dl(commands)
         with formatter.section("Further commands, each with its own --help"):
-            formatter.write_dl(list_further())
+            formatter.write_dl(list_other_commands())
         with formatter.section("Settings that commands share, for --set NAME=VALUE or kgbias.toml"):
             formatter.write_dl(
                 [
@@ -225,15 +221,15 @@ def main() -> None:
         fail("not enough memory", 2)
     except UnicodeEncodeError as error:
         if "surrogates" not in str(error):
-            fail(crash.report_crash(error), crash.EXIT_CODE)
+            fail(crash.save_crash(error), crash.EXIT_CODE)
         name = shorten(ascii(error.object), 200)
         fail(f"the name of a file or folder is not UTF-8, which this cannot write to: {name}", 2)
     except RuntimeError as error:
         if "start new thread" in str(error):
             fail("the system allows no more threads (ulimit -u): allow more, or close programs", 2)
-        fail(crash.report_crash(error), crash.EXIT_CODE)
+        fail(crash.save_crash(error), crash.EXIT_CODE)
     except Exception as error:
         if isinstance(error, ValueError) and "null byte" in str(error):
             fail("a file name cannot contain a NUL character", 2)
-        fail(crash.report_crash(error), crash.EXIT_CODE)
+        fail(crash.save_crash(error), crash.EXIT_CODE)
     end_process(code if isinstance(code, int) else 0)

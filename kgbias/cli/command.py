@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from kgbias.cli.commands import find_parts, import_part
+from kgbias.cli.commands import import_part, list_added_parts
 from kgbias.cli.settings import (
     Setting,
     check_set_values,
@@ -159,7 +159,7 @@ class CommandGroup(click.Group):
         return command
 
     def _added_parts(self) -> list[str]:
-        return [name for name in find_parts(self.name or "") if name not in self.commands]
+        return [name for name in list_added_parts(self.name or "") if name not in self.commands]
 
     def _find_added(self, name: str) -> click.Command | None:
         """An added part; None for one that cannot be used."""

@@ -35,11 +35,11 @@ class CommandEntry:
     section: str = "Methods"
 
 
-_MAIN_WAY, _METHODS, _STRANGERS = "Main workflow", "Methods", "Of other packages"
+_MAIN_WAY, _METHODS, _OTHER_PACKAGES = "Main workflow", "Methods", "Of other packages"
 MAX_DESCRIBED = 25  # commands with a line on the first page; of the others it has the names
 _SECTIONS = (_MAIN_WAY, _METHODS, "Ask and look", "Get statements", "Check", "Publish", "Maintain")
-# the main way in the order of the work; other sections are by name
-_WORK = "map crawl measure evidence compare report explore export figures runs".split()
+# In the order of the work; other sections are by name.
+_MAIN_WAY_ORDER = "map crawl measure evidence compare report explore export figures runs".split()
 _DECLARATION = re.compile(
     r'\n@click\.(?:command|group)\(\s*(?:"([^"]+)",\s*)?cls=\w+,'
     r'\s*section="([^"]+)",\s*short_help="([^"]+)"'
@@ -58,16 +58,17 @@ def _read_declarations() -> Iterator[tuple[str, CommandEntry]]:
             yield name, CommandEntry(line, f"kgbias.cli.{path.stem}:{function}", section)
 
 
-def _order_of(command: tuple[str, CommandEntry]) -> tuple[int, int, str]:
+def _sort_key(command: tuple[str, CommandEntry]) -> tuple[int, int, str]:
     name, entry = command
-    place = _WORK.index(name) if name in _WORK else len(_WORK)
+    is_main = name in _MAIN_WAY_ORDER
+    place = _MAIN_WAY_ORDER.index(name) if is_main else len(_MAIN_WAY_ORDER)
     return _SECTIONS.index(entry.section), place, name
 
 
 COMMANDS: PluginTable[CommandEntry] = PluginTable(
     "command",
     CommandEntry,
-    dict(sorted(_read_declarations(), key=_order_of)),
+    dict(sorted(_read_declarations(), key=_sort_key)),
     path_fields=("function",),
 )
 """Every command, by name."""
@@ -91,14 +92,14 @@ COMMAND_PARTS: PluginTable[CommandPart] = PluginTable(
 "probe.NAME"."""
 
 
-def find_parts(command: str) -> list[str]:
+def list_added_parts(command: str) -> list[str]:
     """The names of the parts that are added to a command."""
-    return [
-        part
-        for name in COMMAND_PARTS
-        for of, _, part in [name.partition(".")]
-        if of == command and part
-    ]
+    parts = []
+    for name in COMMAND_PARTS:
+        whole_command, _, part = name.partition(".")
+        if whole_command == command and part:
+            parts.append(part)
+    return parts
 
 
 def import_part(command: str, part: str) -> Any:
@@ -118,13 +119,13 @@ def list_sections() -> dict[str, list[tuple[str, str]]]:
     methods, and those of other packages. The latter are not imported, so that their line says only
     whose they are."""
     described = {_MAIN_WAY: _lines_of(_MAIN_WAY), _METHODS: sorted(_lines_of(_METHODS))}
-    strangers = [name for name in COMMANDS if not COMMANDS.is_own(name)]
-    if strangers:
-        described[_STRANGERS] = [(n, f"Added by {COMMANDS.find_package(n)}.") for n in strangers]
+    added = [name for name in COMMANDS if not COMMANDS.is_own(name)]
+    if added:
+        described[_OTHER_PACKAGES] = [(n, f"Added by {COMMANDS.find_package(n)}.") for n in added]
     return described
 
 
-def list_further() -> list[tuple[str, str]]:
+def list_other_commands() -> list[tuple[str, str]]:
     """All other commands: their heading, and their names."""
     headings = dict.fromkeys(entry.section for entry in COMMANDS.own_entries.values())
     return [

@@ -140,13 +140,11 @@ def compare(
             models = study.compare_models(
                 *runs, margin=margin, correction=correction, arm=arm, **library_options, **selection
             )
-            warn_unfinished(
-                *{
-                    r.id: r
-                    for component in comparisons
-                    for r in (component.first, component.second)
-                }.values()
-            )
+            runs_compared = {}
+            for comparison in comparisons:
+                for side in (comparison.first, comparison.second):
+                    runs_compared[side.id] = side
+            warn_unfinished(*runs_compared.values())
             return Output(
                 comparison_records(comparisons, models),
                 lambda: _print_comparisons(comparisons, models),
@@ -241,7 +239,7 @@ def _split_names(text: str | None) -> tuple[str, ...]:
 
 
 _MAX_VERDICTS, _MAX_CONTRASTS = 5, 12
-_MAX_MORE = 5  # features listed of a group
+_MAX_FEATURES_PER_GROUP = 5
 
 
 def _print_group_tests(
@@ -297,7 +295,7 @@ def _print_said_more(rows: "Sequence[DistinctiveFeature]", unit: str) -> None:
     )
     shown: list[DistinctiveFeature] = []
     for _, group_rows in groupby(rows, key=attrgetter("group")):
-        shown += islice(group_rows, _MAX_MORE)
+        shown += islice(group_rows, _MAX_FEATURES_PER_GROUP)
     show.print_table(
         (
             Column("group"),
@@ -386,8 +384,9 @@ def _print_variance(variance: "Sequence[VarianceComponents]") -> None:
     for component in variance:
         if component.verdict:
             show.say(component.verdict)
-    if line := note_narrow_intervals(variance):
-        show.say(line)
+    note = note_narrow_intervals(variance)
+    if note:
+        show.say(note)
 
 
 def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
@@ -416,8 +415,9 @@ def _print_tests(title: str, tests: "Sequence[GroupTest]") -> None:
         if by_labels:
             show.say(_LABELS_NOTE)
         verdicts = [test.verdict for test in family if test.headline_differs or test.differs]
-        if line := describe_family_without_pairs(family):
-            verdicts = [line]
+        without_pairs = describe_family_without_pairs(family)
+        if without_pairs:
+            verdicts = [without_pairs]
         _print_verdicts(verdicts, family, measure)
 
 
@@ -543,8 +543,9 @@ def _possible_sizes(contrasts: "Sequence[ModelContrast]") -> str:
         ranges.append(f"{spoken_name(measure)} {low if low == high else f'{low} to {high}'}")
     if ranges:
         parts.append(f"differences of {', '.join(ranges)} would have been found in 80% of cases")
-    if untold := sum(not contrast.can_differ for contrast in contrasts):
-        parts.append(f"in {untold} there is too little to find any difference")
+    undecidable = sum(not contrast.can_differ for contrast in contrasts)
+    if undecidable:
+        parts.append(f"in {undecidable} there is too little to find any difference")
     return "".join(f"; {part}" for part in parts)
 
 
@@ -572,11 +573,8 @@ def _print_comparisons(comparisons: "Sequence[RunComparison]", models: "Contrast
 def _print_comparison(comparison: "RunComparison") -> None:
     from kgbias.compare.run_pairs import MIN_GROUPS
 
-    first_name, second_name, overlap = (
-        comparison.first.name,
-        comparison.second.name,
-        comparison.overlap,
-    )
+    first_name, second_name = comparison.first.name, comparison.second.name
+    overlap = comparison.overlap
     if comparison.asked_apart:
         show.say(
             f"{first_name} and {second_name} were not asked alike, and their figures differ by "

@@ -18,8 +18,8 @@ _MIN_SECRET_CHARACTERS = 8  # characters; shorter values occur in any text
 _URL_PASSWORD = re.compile(r"//[^/@\s]+@")
 
 
-def report_crash(error: BaseException) -> str:
-    """Keep the traceback of an error, and say in one line what happened and where it is."""
+def save_crash(error: BaseException) -> str:
+    """Keep the traceback of an error; returns a line that says what happened and where it is."""
     text = mask_secrets("".join(traceback.format_exception(error)))
     message = " ".join(mask_secrets(str(error)).split())[:300]
     description = f"{type(error).__name__}: {message}" if message else type(error).__name__
@@ -34,7 +34,7 @@ def report_crash(error: BaseException) -> str:
 def print_crash(error: BaseException) -> None:
     """Keep the traceback of an error, and print that line, whatever has become of the streams."""
     with suppress(OSError):
-        os.write(2, f"kgbias: {report_crash(error)}\n".encode("utf-8", "backslashreplace"))
+        os.write(2, f"kgbias: {save_crash(error)}\n".encode("utf-8", "backslashreplace"))
 
 
 def mask_secrets(text: str) -> str:

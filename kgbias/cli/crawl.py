@@ -22,6 +22,7 @@ from kgbias.cli.options import (
     MODEL_SECTION,
     asking_options,
     asking_record,
+    build_price_output,
     describe_asking,
     group_options,
     json_option,
@@ -29,13 +30,12 @@ from kgbias.cli.options import (
     model_option,
     model_settings,
     parameter_options,
-    show_price,
     store_option,
 )
 from kgbias.cli.settings import keep_applicable, setting
 from kgbias.cli.show import Output
 from kgbias.crawl.config import CrawlConfig
-from kgbias.crawl.crawler import REFUSAL_RETRY_TRIALS
+from kgbias.crawl.crawler import CRAWL_OUTCOMES, REFUSAL_RETRY_TRIALS
 from kgbias.crawl.seeds import DynamicSeeds, describe_singular
 from kgbias.errors import ModelError
 from kgbias.io.columns import Column
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from kgbias.models.kinds import ModelKind
 
 DEFAULT_PACK_CRAWL = load_pack(DEFAULT).crawl
-OUTCOME_COLUMNS = ("ok", "refused", "unparsable", "echo", "nonsense", "failed")
 _OUTCOME_HEADINGS = {"echo": "echoes"}
 
 RUN_SECTION = "The run"
@@ -141,7 +140,7 @@ def crawl(
         options["filters"] = tuple(name for name in options["filters"] if name != "none")
     options = keep_applicable(options, [model], "completer")
     if dry_run:
-        return _show_price(
+        return _build_price_output(
             kgbias.price(model, repeat=repeat, **options), options.get("prompts") or DEFAULT
         )
     with kgbias.open(store_url, progress=True) as study:
@@ -177,7 +176,7 @@ def _crawl_record(run: kgbias.Run) -> dict[str, Any]:
         "refused_asked_again": result.retry_count,
         "unfilled": result.unfilled_count,
         "iterations": result.iterations,
-        **{name: result.outcomes[name] for name in OUTCOME_COLUMNS},
+        **{name: result.outcomes[name] for name in CRAWL_OUTCOMES},
         "groups": [
             {
                 "arm": group_progress.arm,
@@ -186,7 +185,7 @@ def _crawl_record(run: kgbias.Run) -> dict[str, Any]:
                 "distinct": group_progress.distinct,
                 "coverage": group_progress.coverage,
                 "richness": group_progress.richness,
-                **{name: group_progress.outcomes[name] for name in OUTCOME_COLUMNS[1:]},
+                **{name: group_progress.outcomes[name] for name in CRAWL_OUTCOMES[1:]},
             }
             for group_progress in result.groups
         ],
@@ -225,7 +224,7 @@ def _print_crawl(run: kgbias.Run) -> None:
         Column("distinct", "d"),
         Column("coverage", ".0%"),
         Column("at least", ".0f"),
-        *(Column(_OUTCOME_HEADINGS.get(name, name), "d") for name in OUTCOME_COLUMNS[1:]),
+        *(Column(_OUTCOME_HEADINGS.get(name, name), "d") for name in CRAWL_OUTCOMES[1:]),
     )
     show.print_table(
         columns,
@@ -236,7 +235,7 @@ def _print_crawl(run: kgbias.Run) -> None:
                 group_progress.distinct,
                 group_progress.coverage,
                 group_progress.richness,
-                *(group_progress.outcomes[name] for name in OUTCOME_COLUMNS[1:]),
+                *(group_progress.outcomes[name] for name in CRAWL_OUTCOMES[1:]),
             )
             for group_progress in result.groups
         ),
@@ -275,15 +274,19 @@ def _list_groups(groups_by_category: Mapping[str, Sequence[str]]) -> list[str]:
     ]
 
 
-def ask_about_singular_names(price: kgbias.Price, prompts: str) -> None:
-    """Ask about English names of groups that look like words for one person."""
-    if load_pack(prompts).language == "en":
-        names = [name for group in price.groups_by_category.values() for name in group]
-        if line := describe_singular(names):
-            show.say(line, err=True)
+def warn_of_singular_names(price: kgbias.Price, prompts: str) -> None:
+    """Warn of English names of groups that look like words for one person."""
+    if load_pack(prompts).language != "en":
+        return
+    names: list[str] = []
+    for category_names in price.groups_by_category.values():
+        names += category_names
+    warning = describe_singular(names)
+    if warning:
+        show.say(warning, err=True)
 
 
-def _show_price(price: kgbias.Price, prompts: str) -> Output:
+def _build_price_output(price: kgbias.Price, prompts: str) -> Output:
     model_names_groups = price.more_groups_named_by_model
     data = {
         "groups": price.groups,
@@ -319,10 +322,10 @@ def _show_price(price: kgbias.Price, prompts: str) -> Output:
         f"refused prompts are asked again until {REFUSAL_RETRY_TRIALS} of them were refused again",
         *_describe_detectable(price.detectable_differences),
     ]
-    output = show_price(price, data, lines)
+    output = build_price_output(price, data, lines)
 
     def warn_of_singulars() -> int:
-        ask_about_singular_names(price, prompts)
+        warn_of_singular_names(price, prompts)
         return 0
 
     return replace(output, code=warn_of_singulars)

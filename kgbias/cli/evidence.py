@@ -21,7 +21,7 @@ from kgbias.cli.options import (
     take_options,
     workers_settings,
 )
-from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.evidence import (
     VERDICTS,
@@ -44,7 +44,9 @@ from kgbias.study.beliefs import FloorSummary
 from kgbias.study.probing import BeliefOptions
 
 _MAX_SHOWN = 10
-_NO_VERDICT = f"or said of a group with fewer than {MIN_NAMES} names, of which nothing can be said"
+_NO_VERDICT_MEANING = (
+    f"or said of a group with fewer than {MIN_NAMES} names, of which nothing can be said"
+)
 
 
 @click.command(
@@ -80,7 +82,7 @@ _NO_VERDICT = f"or said of a group with fewer than {MIN_NAMES} names, of which n
 @parameter_options(ProbeSettings)
 @click.option("--dry-run", is_flag=True, help="Show what would be asked, and stop.")
 @workers_settings
-@settings("device")
+@shared_settings("device")
 @base_url_option
 @selection_options
 @json_option
@@ -198,10 +200,13 @@ def print_verdicts(rows: Sequence[Evidence]) -> None:
         verdict_rows = [row for row in rows if row.verdict == name]
         if not verdict_rows:
             continue
-        unsaid = _NO_VERDICT if any(row.lift.n for row in verdict_rows) else ""
-        meaning = f" ({text})" if name and (text := VERDICTS.get(name, unsaid)) else ""
+        # Rows without a verdict need words for it only if some of them were probed.
+        unnamed = _NO_VERDICT_MEANING if any(row.lift.n for row in verdict_rows) else ""
+        meaning = VERDICTS.get(name, unnamed) if name else ""
         count = count_sentences(verdict_rows)
-        heading = f"{name}: {pluralise(count, 'statement', spec=',')}{meaning}"
+        heading = f"{name}: {pluralise(count, 'statement', spec=',')}"
+        if meaning:
+            heading += f" ({meaning})"
         if name == NOT_PROBED:
             verdict_rows = [
                 row for row in verdict_rows if row.lift.has_interval or row.story_share.has_interval
@@ -282,7 +287,7 @@ _WAY_TITLES = {
 @click.option(
     "--other-run", metavar="RUN", help="Look up the findings in another run of the store."
 )
-@settings("device")
+@shared_settings("device")
 @base_url_option
 @workers_settings
 @json_option

@@ -18,7 +18,7 @@ from kgbias.cli.options import (
     selection_options,
     store_option,
 )
-from kgbias.cli.settings import settings
+from kgbias.cli.settings import shared_settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column
 from kgbias.io.text import format_duration
@@ -47,7 +47,7 @@ _CENTRALITY_COLUMNS = (
 )
 @run_name_argument
 @store_option
-@settings(seed=library_default(kgbias.Run.structure, "seed"))
+@shared_settings(seed=library_default(kgbias.Run.structure, "seed"))
 @selection_options
 @json_option
 def structure(run_name: str | None, store_url: str, seed: int, **selection: Any) -> Output:

@@ -9,7 +9,7 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.compare import print_refusals
-from kgbias.cli.crawl import ask_about_singular_names
+from kgbias.cli.crawl import warn_of_singular_names
 from kgbias.cli.evidence import print_verdicts
 from kgbias.cli.measure import print_groups
 from kgbias.cli.options import (
@@ -28,7 +28,7 @@ from kgbias.cli.options import (
     take_options,
     workers_settings,
 )
-from kgbias.cli.settings import keep_applicable, settings
+from kgbias.cli.settings import keep_applicable, shared_settings
 from kgbias.crawl.config import CrawlConfig
 from kgbias.evidence.probe_plan import ProbeSettings
 from kgbias.graph.store import DEFAULT_STORE
@@ -77,7 +77,7 @@ if TYPE_CHECKING:
 )
 @parameter_options(CrawlConfig, names=["form"], section=ASKING_SECTION)
 @parameter_options(ProbeSettings, names=["probes"])
-@settings("device")
+@shared_settings("device")
 @workers_settings
 @base_url_option
 @limits_options
@@ -180,4 +180,4 @@ def _print_price(price: "AuditPrice", minutes: int | None, prompts: str) -> None
         show.say(f"groups: {', '.join(price.groups)}")
     if price.remark:
         show.say(price.remark)
-    ask_about_singular_names(answers, prompts)
+    warn_of_singular_names(answers, prompts)

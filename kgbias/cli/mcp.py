@@ -72,7 +72,7 @@ def mcp(store_url: str) -> None:
 
 
 def build_server(study: kgbias.Study) -> Any:
-    """The server of a study, an `mcp.build_server.MCPServer`. Its tools must be called in the
+    """The server of a study, an `mcp.server.MCPServer`. Its tools must be called in the
     thread that opened the study."""
     from mcp.server import MCPServer
     from mcp.server.mcpserver.exceptions import ToolError

@@ -111,13 +111,15 @@ def print_topics(model: Any) -> None:
         f"{settings['outliers_before']} "
         f"outliers, {settings['outliers']} left",
     )
-    if (rand_index := settings.get("adjusted_rand")) is not None:
+    rand_index = settings.get("adjusted_rand")
+    if rand_index is not None:
         show.say(
             f"stability over {settings['seeds']} seeds: adjusted Rand index {rand_index:.2f}; the "
             f"largest topic "
             f"holds {100 * settings['largest_share']:.0f}% of the statements that have one"
         )
-        if stability_note := describe_stability(model):
+        stability_note = describe_stability(model)
+        if stability_note:
             show.say(stability_note)
     elif model.topics:
         show.say("their stability was not measured: find them again with kgbias measure --topics")
@@ -240,7 +242,9 @@ def measure(
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
-            return show_reading_price(run.measure(dry_run=True, **options_given), run=run.name)
+            return build_reading_price_output(
+                run.measure(dry_run=True, **options_given), run=run.name
+            )
         groups = run.measure(**options_given)
         has_several = any(len(specs) > 1 for specs in specs_by_measure.values())
         selection = {
@@ -267,7 +271,7 @@ def measure(
     return Output(data, print_text)
 
 
-def show_reading_price(rows: "kgbias.Rows[ScoringPrice]", **record_fields: str) -> Output:
+def build_reading_price_output(rows: "kgbias.Rows[ScoringPrice]", **record_fields: str) -> Output:
     """What each scorer has to read; in JSON beside what it is of."""
     return Output({**record_fields, "scorers": rows}, lambda: _print_reading_price(rows))
 

@@ -14,7 +14,7 @@ import click
 import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import COMMA_LIST, SectionOption
-from kgbias.cli.settings import keep_applicable, setting, settings
+from kgbias.cli.settings import keep_applicable, setting, shared_settings
 from kgbias.cli.show import Output, print_output
 from kgbias.crawl.config import MAX_FAILED_SHARE
 from kgbias.errors import ModelError
@@ -165,7 +165,7 @@ def selection_options(function: FunctionT) -> FunctionT:
         metavar="NAME",
         help="Only statements of this augmentation arm (default: each arm separately).",
     )
-    return arm(settings("min-acceptability", "exclude-echoes")(function))
+    return arm(shared_settings("min-acceptability", "exclude-echoes")(function))
 
 
 def warn_unfinished(*runs: Run | Record) -> None:
@@ -180,17 +180,17 @@ def warn_unfinished(*runs: Run | Record) -> None:
 
 
 def correction_setting(function: FunctionT) -> FunctionT:
-    return settings(correction=library_default(Run.compare_groups, "correction"))(function)
+    return shared_settings(correction=library_default(Run.compare_groups, "correction"))(function)
 
 
 def model_settings(function: FunctionT) -> FunctionT:
     """How the model is opened."""
-    return settings("device", "dtype")(function)
+    return shared_settings("device", "dtype")(function)
 
 
 def price_settings(function: FunctionT) -> FunctionT:
     """The user's prices of tokens."""
-    return settings("price-in", "price-out", "prices")(function)
+    return shared_settings("price-in", "price-out", "prices")(function)
 
 
 def base_url_option(function: FunctionT) -> FunctionT:
@@ -464,7 +464,7 @@ def asking_options(function: FunctionT) -> FunctionT:
             help="If another process is at work on the same run, wait until it is done.",
         ),
         dry_run_option,
-        settings("batch-size", "concurrency", "timeout", max_failed=MAX_FAILED_SHARE),
+        shared_settings("batch-size", "concurrency", "timeout", max_failed=MAX_FAILED_SHARE),
     )(function)
 
 
@@ -512,7 +512,7 @@ def describe_cost(price: "HasPrices") -> str:
     )
 
 
-def show_price(price: "HasPrices", data: Mapping[str, Any], lines: Iterable[str]) -> Output:
+def build_price_output(price: "HasPrices", data: Mapping[str, Any], lines: Iterable[str]) -> Output:
     """The estimate: these data and lines, and the cost."""
 
     def print_lines() -> None:
@@ -536,7 +536,7 @@ def decide_exit_code(result: "GenerationSummary", max_failed: float) -> int:
 
 def write_or_price(
     write: Callable[..., Any],
-    show_price: Callable[[Any], Output],
+    build_price_output: Callable[[Any], Output],
     print_run: Callable[[Run], None],
     *,
     model: str,
@@ -551,7 +551,7 @@ def write_or_price(
     options = drop_unset(**keep_applicable(options, [model], "completer"))
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return show_price(write(study, model, dry_run=True, **options))
+            return build_price_output(write(study, model, dry_run=True, **options))
         run = write(study, model, name=name, **options)
     return Output(
         _run_record(run),
@@ -598,12 +598,12 @@ def describe_asking(result: _AskingCounts) -> str:
 
 
 def device_setting(function: FunctionT) -> FunctionT:
-    return settings(device="auto")(function)
+    return shared_settings(device="auto")(function)
 
 
 def workers_settings(function: FunctionT) -> FunctionT:
     """Where models run, and in how many processes of this machine."""
-    return settings("processes", executor=LOCAL_EXECUTOR)(function)
+    return shared_settings("processes", executor=LOCAL_EXECUTOR)(function)
 
 
 def drop_unset(**values: Any) -> dict[str, Any]:
@@ -611,6 +611,7 @@ def drop_unset(**values: Any) -> dict[str, Any]:
     return {
         name: value
         for name, value in values.items()
+        # click gives False for a flag, and () for a repeatable option, that was not typed.
         if value is not None and value is not False and value != ()
     }
 

@@ -27,7 +27,7 @@ from kgbias.cli.options import (
     store_option,
     workers_settings,
 )
-from kgbias.cli.settings import keep_applicable, setting, settings
+from kgbias.cli.settings import keep_applicable, setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import ProbeSet
@@ -86,14 +86,16 @@ def _model_option(function: FunctionT, parameter: str, *, multiple: bool = False
 
 def _scoring_options(function: FunctionT) -> FunctionT:
     return base_url_option(
-        encoding_option(settings("device", "dtype", "bos", "instruction", "whole-words")(function))
+        encoding_option(
+            shared_settings("device", "dtype", "bos", "instruction", "whole-words")(function)
+        )
     )
 
 
 def ranking_options(function: FunctionT) -> FunctionT:
     """How to compare groups."""
     for option in (
-        settings("seed"),
+        shared_settings("seed"),
         setting("ending", metavar="TEXT", help='Appended to each probe, for example ".".'),
         click.option(
             "--as-published", is_flag=True, help="Compute as the papers' code did, slips included."
@@ -112,14 +114,16 @@ def ranking_options(function: FunctionT) -> FunctionT:
 
 def pop_model(options: dict[str, Any]) -> str:
     """The spec of --model, removed from the given options."""
-    if not (spec := options.pop("spec")):
+    spec = options.pop("spec")
+    if not spec:
         raise UsageError(_NO_MODEL)
     return str(spec)
 
 
 def pop_models(options: dict[str, Any]) -> list[str]:
     """The specs of --model, each once, removed from the given options."""
-    if not (specs := options.pop("specs")):
+    specs = options.pop("specs")
+    if not specs:
         raise UsageError(_NO_MODEL)
     return list(dict.fromkeys(specs))
 
@@ -135,10 +139,8 @@ def open_named_scorer(options: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
     opening: Any = drop_unset(**{name: options_kept[name] for name in OPENING_OPTIONS})
     for name in OPENING_OPTIONS:
         del options[name]
-    executor, processes = (
-        options.pop("executor", None) or LOCAL_EXECUTOR,
-        options.pop("processes", None),
-    )
+    executor = options.pop("executor", None) or LOCAL_EXECUTOR
+    processes = options.pop("processes", None)
     with show_progress(True) as progress, open_executor(executor, progress, processes) as workers:
         yield open_spread_scorer(spec, opening, progress, workers), progress
 
@@ -146,7 +148,7 @@ def open_named_scorer(options: dict[str, Any]) -> Iterator[tuple[Any, Any]]:
 MAX_GROUPS_LISTED = 10  # groups listed per category
 
 
-def show_results(
+def build_results_output(
     results: Sequence[Any],
     print_result: Callable[[Any], None],
     comparison: "SofaComparison | None",
@@ -260,7 +262,7 @@ def run(run_name: str | None, store_url: str, **options: Any) -> Output:
         comparison = (
             study.sofa(run=run_probed) if len(results) > 1 and not options["as_published"] else None
         )
-    return show_results(results, _print_run, comparison)
+    return build_results_output(results, _print_run, comparison)
 
 
 def _print_run(probes: "RunProbes") -> None:
@@ -336,7 +338,7 @@ def sets(
         comparison = None
         if len(results) > 1 and not options["as_published"]:
             comparison = study.sofa(ProbeSet.from_texts("", probe_sets).id)
-    return show_results(results, print_bias, comparison)
+    return build_results_output(results, print_bias, comparison)
 
 
 def _is_store_given() -> bool:
@@ -351,7 +353,7 @@ def _is_store_given() -> bool:
 )
 @click.option("--model", "spec", metavar="SPEC", help=f"{SCORER_SPECS}.")
 @click.option("--dtype", metavar="TYPE", help="The type to check: bfloat16, float16, 8bit, 4bit.")
-@settings("device", "bos", "instruction")
+@shared_settings("device", "bos", "instruction")
 @base_url_option
 @json_option
 def precision(**options: Any) -> Output:
@@ -359,7 +361,8 @@ def precision(**options: Any) -> Output:
     from kgbias.probe.precision import check_precision
 
     spec = pop_model(options)
-    if not (dtype := options.pop("dtype")):
+    dtype = options.pop("dtype")
+    if not dtype:
         raise UsageError("give the type to check: --dtype bfloat16")
     library_options = drop_unset(**keep_applicable(options, [spec], "scorer"))
     with show_progress(True) as progress:

@@ -10,7 +10,7 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import NAME_VALUE, Command
 from kgbias.cli.options import run_name_argument, store_option
-from kgbias.cli.settings import settings
+from kgbias.cli.settings import shared_settings
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
 from kgbias.query import FORMATS, format_result, write_favourites
@@ -50,7 +50,7 @@ from kgbias.query import FORMATS, format_result, write_favourites
     metavar="SECONDS",
     help="Stop a query that takes longer.",
 )
-@settings("min-acceptability")
+@shared_settings("min-acceptability")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--list", "listing", is_flag=True, help="List the queries, with what each answers.")
 @click.option(

@@ -89,17 +89,10 @@ def review(
                 return _print_decisions(run, review_made.read_sheet(filled))
             if undo:
                 filters |= {"decided": True}
-                filter_sets = [filters | {"accepted": accepted} for accepted in (False, True)]
-                return _print_decisions(
-                    run,
-                    review_made.undo(
-                        [
-                            answer
-                            for filter_set in filter_sets
-                            for answer in review_made.answers(**filter_set)
-                        ]
-                    ),
-                )
+                answers_to_undo: list[ReviewedAnswer] = []
+                for accepted in (False, True):
+                    answers_to_undo += review_made.answers(**{**filters, "accepted": accepted})
+                return _print_decisions(run, review_made.undo(answers_to_undo))
             answers = review_made.answers(**filters)
             if as_json:
                 return show.print_json(answers.records())
@@ -179,21 +172,22 @@ class _ReviewSession:
         """Take one key; the number of places to move, or None to quit."""
         same_answers = self._answer_sets[place]
         first_answer = same_answers[0]
-        keys = {
-            k: v
-            for k, v in _KEY_MEANINGS.items()
-            if k != "r" or (first_answer.object and not first_answer.accepted)
-        }
+        keys = dict(_KEY_MEANINGS)
+        if first_answer.accepted or not first_answer.object:
+            del keys["r"]
         show.say("  " + ", ".join(f"[{k}] {v}" for k, v in keys.items()) + " ", nl=False)
-        while (key := self._next_key()) not in keys:
+        key = self._next_key()
+        while key not in keys:
             if key in _QUIT_KEYS:
                 return None
+            key = self._next_key()
         show.say(key)
         if key == "q":
             return None
         if key == "b":
-            if place_decisions := self._decisions_by_place.pop(max(0, place - 1), []):
-                self._review.undo([d.generation_id for d in place_decisions])
+            decisions_before = self._decisions_by_place.pop(max(0, place - 1), [])
+            if decisions_before:
+                self._review.undo([d.generation_id for d in decisions_before])
             return -1
         if key == "r":
             self._decisions_by_place[place] = list(self._review.decide(same_answers, "restore"))
@@ -218,11 +212,11 @@ class _ReviewSession:
 
 def _print_decisions(run: kgbias.Run, decisions: Sequence[Decision]) -> None:
     names = {"restore": "restored", "reject": "rejected", "undo": "taken back"}
-    counts = [
-        f"{count} {names[verdict]}"
-        for verdict in names
-        if (count := sum(d.verdict == verdict for d in decisions))
-    ]
+    counts = []
+    for verdict, name in names.items():
+        count = sum(decision.verdict == verdict for decision in decisions)
+        if count:
+            counts.append(f"{count} {name}")
     show.say(
         f"run {run.name}: {', '.join(counts) or 'nothing was decided'}"
         + (f"; kgbias measure {run.name} brings its figures up to date" if decisions else "")

@@ -46,7 +46,7 @@ def run(path: Path, dry_run: bool, status: bool, trust: bool) -> Output:
     compare, and write files. Run the same command again to continue where it stopped."""
     plan = kgbias.read_plan(path)
     if dry_run:
-        return _show_prices(plan)
+        return _build_prices_output(plan)
     outcomes = plan.state(trust=trust) if status else plan.carry_out(progress=True, trust=trust)
     has_failed = any(outcome.state == "failed" for outcome in outcomes)
     return Output({"steps": outcomes}, lambda: _print_steps(outcomes), lambda: int(has_failed))
@@ -64,7 +64,7 @@ def _print_steps(outcomes: "kgbias.Rows[StepOutcome]") -> None:
 _PRICE_NAMES = ("requests", "requests_at_most", "answer_tokens_at_most", "cost", "cost_at_most")
 
 
-def _show_prices(plan: kgbias.Plan) -> Output:
+def _build_prices_output(plan: kgbias.Plan) -> Output:
     prices = plan.prices()
     crawls = []
     for name, price in prices.items():

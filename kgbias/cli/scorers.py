@@ -9,9 +9,9 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.measure import (
+    build_reading_price_output,
     group_by_measure,
     scorer_option,
-    show_reading_price,
 )
 from kgbias.cli.options import (
     encoding_option,
@@ -51,7 +51,9 @@ def scorers(
     specs_by_measure = group_by_measure(scorers)
     with kgbias.open(store_url, progress=True) as study:
         if dry_run:
-            return show_reading_price(study.scorers(*sets, scorers=specs_by_measure, dry_run=True))
+            return build_reading_price_output(
+                study.scorers(*sets, scorers=specs_by_measure, dry_run=True)
+            )
         scorer_list = study.scorers(*sets, scorers=specs_by_measure)
     data = {
         "scorers": [_scorer_record(row) for row in scorer_list.rows],

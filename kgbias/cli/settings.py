@@ -24,7 +24,7 @@ from kgbias.errors import DataError, UsageError, no_such
 FunctionT = TypeVar("FunctionT", bound=Callable[..., Any])
 SETTINGS_FILE = "kgbias.toml"
 CONFIG_VARIABLE = "KGBIAS_CONFIG"
-META_KEY = "kgbias.set"
+SET_VALUES_KEY = "kgbias.set"
 """The key in a context's `meta` of the values from --set, by name."""
 _OPENING_SETTINGS = ("device", "dtype", "batch-size", "concurrency", "timeout", "base-url")
 _OUTPUT_KEYS = ("output", "csv", "to", "explorer", "tables", "perplexities", "favourites")
@@ -171,7 +171,7 @@ def setting(name: str, parameter: str = "", **attributes: Any) -> Callable[[Func
     return click.option(*declared, cls=cast(Any, Setting), **attributes)
 
 
-def settings(*names: str, **defaults: Any) -> Callable[[FunctionT], FunctionT]:
+def shared_settings(*names: str, **defaults: Any) -> Callable[[FunctionT], FunctionT]:
     """Shared settings, by name; a keyword argument is the setting's default."""
 
     def decorate(function: FunctionT) -> FunctionT:
@@ -251,12 +251,10 @@ def describe_takers(context: click.Context, take: Callable[[click.Command], bool
     names = (
         [f"{group.name} {n}" for n, c in _subcommands(group).items() if take(c)] if group else []
     )
-    *other_names, last_name = names or [""]
-    return (
-        f"{', '.join(other_names)} and {last_name} do"
-        if other_names
-        else last_name and f"{last_name} does"
-    )
+    if not names:
+        return ""
+    *other_names, last_name = names
+    return f"{', '.join(other_names)} and {last_name} do" if other_names else f"{last_name} does"
 
 
 def check_set_values(context: click.Context) -> None:
@@ -267,7 +265,7 @@ def check_set_values(context: click.Context) -> None:
     options = {
         flag for p in context.command.params if isinstance(p, click.Option) for flag in p.opts
     }
-    for name in context.meta.get(META_KEY, ()):
+    for name in context.meta.get(SET_VALUES_KEY, ()):
         if command_path(context) == "run":
             raise UsageError("kgbias run takes no --set: write the settings into the study's file")
         if f"--{name}" in options:
@@ -311,7 +309,7 @@ def parse_set_values(
                 context, text
             )
         values_by_name.setdefault(name, []).append(text)
-    context.meta[META_KEY] = values_by_name
+    context.meta[SET_VALUES_KEY] = values_by_name
     return values_by_name
 
 
@@ -398,7 +396,8 @@ def _command_values(
     }
     subcommands, values_found = _subcommands(command), dict[str, Any]()
     for name, subcommand in subcommands.items():
-        if not isinstance(inner_values := own_values.get(name, {}), dict):
+        inner_values = own_values.get(name, {})
+        if not isinstance(inner_values, dict):
             raise DataError(f"{path}: {location}{name!r} must be a table of options")
         values_found[name] = _command_values(
             path, shared, inner_values, subcommand, f"{location}{name}: "
@@ -410,7 +409,8 @@ def _command_values(
     for key, value in own_values.items():
         if key in subcommands:
             continue
-        if (parameter := parameters.get(_spell_name(key))) is None:
+        parameter = parameters.get(_spell_name(key))
+        if parameter is None:
             known_keys = sorted([*parameters, *subcommands])
             raise DataError(f"{path}: {location}{no_such('option or setting', key, known_keys)}")
         values_found |= _parameter_value(path, location, key, parameter, value)
@@ -470,4 +470,5 @@ def _is_plain(value: Any) -> bool:
 
 
 def _spell_name(name: str) -> str:
+    """A name as options are spelt: "base_url" as "base-url"."""
     return name.replace("_", "-")

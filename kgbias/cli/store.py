@@ -40,7 +40,7 @@ def runs(store_url: str, series: str | None) -> Output:
     """List the runs in a store, oldest first."""
     with kgbias.open(store_url, progress=True) as study:
         if series is not None:
-            return _show_series(study.series(series))
+            return _build_series_output(study.series(series))
         runs_found = study.runs()
         records = runs_found.records()
         failures = [
@@ -75,7 +75,7 @@ def _in_language(language: str) -> str:
     return f" in {language}" if language not in ("", "en") else ""
 
 
-def _show_series(series: Series) -> Output:
+def _build_series_output(series: Series) -> Output:
     spreads = series.figures()
     names = [run.name for run in series]
     data = {"series": series.name, "runs": names, "figures": spreads}

@@ -22,7 +22,7 @@ from kgbias.cli.commands import (
     COMMANDS,
     MAX_DESCRIBED,
     CommandEntry,
-    list_further,
+    list_other_commands,
     list_sections,
 )
 from kgbias.cli.show import prepare_streams
@@ -299,7 +299,7 @@ def test_every_command_has_help() -> None:
     sections = list_sections()
     lines = dict(pair for section in sections.values() for pair in section)
     assert all(name in listing and line in listing for name, line in lines.items())
-    further = [name for _, names in list_further() for name in names.split(", ")]
+    further = [name for _, names in list_other_commands() for name in names.split(", ")]
     assert sorted([*lines, *further]) == sorted(COMMANDS)  # each stands in one place
     assert len(lines) <= MAX_DESCRIBED and " ".join(further[:3]) in listing.replace(",", "")
     places = [listing.index(f"\n{title}:\n") for title in sections]

@@ -10,7 +10,7 @@ from kgbias.cli import show
 from kgbias.cli.command import Command
 from kgbias.cli.options import drop_unset, json_option, workers_settings
 from kgbias.cli.probe import FILE_TYPE, format_estimate, pop_model, scorer_options
-from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.io.wording import pluralise
 from kgbias.methods.apx import flag_table, probe_names
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @scorer_options
 @workers_settings
 @click.option("--as-published", is_flag=True, help="Round as the paper's code does.")
-@settings("seed")
+@shared_settings("seed")
 @click.option(
     "-o",
     "--output",

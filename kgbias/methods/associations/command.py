@@ -17,7 +17,7 @@ from kgbias.cli.options import (
     model_settings,
     workers_settings,
 )
-from kgbias.cli.settings import drop_shared, setting, settings
+from kgbias.cli.settings import drop_shared, setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.graph.store import DEFAULT_STORE
@@ -125,7 +125,7 @@ GRID_SECTION = "The parameter study of Mind Your Bias"
     type=COUNT_TYPE,
     help="Partitions to draw if there are too many to count (default: 99999).",
 )
-@settings("seed")
+@shared_settings("seed")
 @_section_option(
     STATISTICS_SECTION,
     "--as-published",

@@ -23,7 +23,7 @@ from kgbias.cli.options import (
     workers_settings,
 )
 from kgbias.cli.probe import FILE_TYPE, format_estimate, open_named_scorer, scorer_options
-from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.graph.stores import open_store
@@ -92,11 +92,11 @@ _OPENING_OPTIONS = ("begin", "device", "dtype", "base_url")
 @click.option("--dry-run", is_flag=True, help="Show what there is to score, and stop.")
 @encoding_option
 @base_url_option
-@settings("bos")
+@shared_settings("bos")
 @model_settings
 @workers_settings
 @correction_setting
-@settings("seed")
+@shared_settings("seed")
 @store_option
 @json_option
 def benchmark(
@@ -246,7 +246,7 @@ _OPTIONS_BY_BENCHMARK = {
 )
 @scorer_options
 @workers_settings
-@settings("seed")
+@shared_settings("seed")
 @json_option
 def pairs(store_url: str | None, **options: Any) -> Output:
     """Score a benchmark of sentences from your own copy of its file."""

@@ -12,17 +12,17 @@ from kgbias.cli.command import Command
 from kgbias.cli.options import (
     WRITER_SPECS,
     asking_options,
+    build_price_output,
     drop_unset,
     json_option,
     model_settings,
     parameter_options,
     run_name_argument,
     selection_options,
-    show_price,
     store_option,
 )
 from kgbias.cli.probe import MAX_GROUPS_LISTED, format_estimate, pop_model
-from kgbias.cli.settings import keep_applicable, setting, settings
+from kgbias.cli.settings import keep_applicable, setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.io.text import shorten
 from kgbias.io.wording import pluralise
@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @setting("prompts", metavar="FOLDER", help="A folder with your own question.")
 @click.option("--indicators", metavar="FILE", help="A file with names of groups.")
 @selection_options
-@settings("seed")
+@shared_settings("seed")
 @model_settings
 @asking_options
 @json_option
@@ -78,7 +78,7 @@ def choice(
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if dry_run:
-            return _show_price(choose(run, model, dry_run=True, **library_options))
+            return _build_price_output(choose(run, model, dry_run=True, **library_options))
         result = choose(run, model, **library_options)
     return Output(
         result, lambda: _print_choices(result), lambda: int(result.failed_share > max_failed)
@@ -170,7 +170,7 @@ def _describe_names(choices: "CategoryChoices") -> list[str]:
     return lines
 
 
-def _show_price(price: "ChoicePrice") -> Output:
+def _build_price_output(price: "ChoicePrice") -> Output:
     line = (
         f"{pluralise(price.requests, 'question')} about "
         f"{pluralise(price.statements, 'statement')}, about "
@@ -178,4 +178,4 @@ def _show_price(price: "ChoicePrice") -> Output:
         f"of answers; "
         "nothing was asked"
     )
-    return show_price(price, asdict(price), [line])
+    return build_price_output(price, asdict(price), [line])

@@ -20,7 +20,7 @@ from kgbias.cli.options import (
     selection_options,
     store_option,
 )
-from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.errors import StoreError, UsageError
 from kgbias.graph.stereotypes import MARK_MEANINGS
@@ -93,7 +93,7 @@ _MAX_SHOWN = 10
     help="Maximum number of probes of the run's own statements; of a model alone, of the recorded "
     "ones (default: 45,000).",
 )
-@settings("device")
+@shared_settings("device")
 @base_url_option
 @selection_options
 @json_option

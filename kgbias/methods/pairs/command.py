@@ -15,6 +15,7 @@ from kgbias.cli import show
 from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
     base_url_option,
+    build_price_output,
     describe_asking,
     drop_unset,
     json_option,
@@ -22,12 +23,11 @@ from kgbias.cli.options import (
     people_options,
     rounds_options,
     run_name_argument,
-    show_price,
     store_option,
     warn_unfinished,
     write_or_price,
 )
-from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import CellWithForm, Column
 from kgbias.io.text import format_number
@@ -88,7 +88,7 @@ def run(**options: Any) -> Output:
 
     Run the same command again to continue where it stopped: nothing is asked twice.
     """
-    return write_or_price(pair_calls.ask_pairs, _show_price, _print_run, **options)
+    return write_or_price(pair_calls.ask_pairs, _build_price_output, _print_run, **options)
 
 
 def _print_run(run: kgbias.Run) -> None:
@@ -107,7 +107,7 @@ def _print_run(run: kgbias.Run) -> None:
     )
 
 
-def _show_price(price: "PairsPrice") -> Output:
+def _build_price_output(price: "PairsPrice") -> Output:
     line = (
         f"{pluralise(price.named, 'request')} in {pluralise(price.wordings, 'wording')}, about "
         f"{price.people} people in "
@@ -116,7 +116,7 @@ def _show_price(price: "PairsPrice") -> Output:
         f", each as it is, again and with a greeting: {price.requests} answers with at most "
         f"{pluralise(price.answer_tokens_at_most, 'token')}; nothing was asked"
     )
-    return show_price(price, asdict(price), [line])
+    return build_price_output(price, asdict(price), [line])
 
 
 @pairs.command(
@@ -137,7 +137,7 @@ def _show_price(price: "PairsPrice") -> Output:
     help="A language model that grades the advice in each answer (default: none).",
 )
 @base_url_option
-@settings("device", "dtype", "batch-size", "concurrency", "timeout", seed=0)
+@shared_settings("device", "dtype", "batch-size", "concurrency", "timeout", seed=0)
 @json_option
 def results(
     run_name: str | None, store_url: str, measure: tuple[str, ...], **options: Any

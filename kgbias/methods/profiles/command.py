@@ -14,17 +14,17 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
+    build_price_output,
     describe_asking,
     drop_unset,
     json_option,
     model_option,
     rounds_options,
     run_name_argument,
-    show_price,
     store_option,
     write_or_price,
 )
-from kgbias.cli.settings import setting, settings
+from kgbias.cli.settings import setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column
 from kgbias.io.wording import pluralise
@@ -90,7 +90,7 @@ def run(**options: Any) -> Output:
     The method is that of Siddique et al. 2024: three profiles of each of 400 names, at temperature
     1. Run the same command again to continue where it stopped: nothing is asked twice.
     """
-    return write_or_price(profile_calls.write_profiles, _show_price, _print_run, **options)
+    return write_or_price(profile_calls.write_profiles, _build_price_output, _print_run, **options)
 
 
 def _print_run(run: kgbias.Run) -> None:
@@ -115,7 +115,7 @@ def _print_run(run: kgbias.Run) -> None:
     )
 
 
-def _show_price(price: "ProfilesPrice") -> Output:
+def _build_price_output(price: "ProfilesPrice") -> Output:
     form_text = "as JSON" if price.form == "json" else "attribute by attribute"
     line = (
         f"{pluralise(price.samples, 'profile')} of each of {pluralise(price.names, 'name')} in "
@@ -125,7 +125,7 @@ def _show_price(price: "ProfilesPrice") -> Output:
         "asked"
     )
     data = asdict(price) | {"requests_at_most": price.requests_at_most}
-    return show_price(price, data, [line])
+    return build_price_output(price, data, [line])
 
 
 @profiles.command(
@@ -155,7 +155,7 @@ def _show_price(price: "ProfilesPrice") -> Output:
     type=click.Choice(["linear", "radial"]),
     help="The support vector machine's kernel (default: linear; radial takes minutes).",
 )
-@settings(seed=0)
+@shared_settings(seed=0)
 @json_option
 def analyse(run_name: str | None, store_url: str, **options: Any) -> Output:
     """Test whether groups can be told apart by the profiles of a run, and by which words.
@@ -248,7 +248,7 @@ def _format_estimate(estimate: "Estimate") -> str:
     type=click.Path(file_okay=False, path_type=Path),
     help="A folder for each comparison's figure (SVG, PDF, PNG) and LaTeX table.",
 )
-@settings("seed")
+@shared_settings("seed")
 @json_option
 def agreement(run_name: str | None, store_url: str, **options: Any) -> Output:
     """Compare the words that profiles tie to groups with those that a model finds probable (APX),

@@ -20,7 +20,7 @@ from kgbias.cli.options import (
     run_name_argument,
     store_option,
 )
-from kgbias.cli.settings import drop_shared, keep_applicable, setting, settings
+from kgbias.cli.settings import drop_shared, keep_applicable, setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.io.columns import Column
@@ -86,7 +86,7 @@ _REASON_TEXTS = {
 )
 @setting("prompts", metavar="FOLDER", help="The judge's prompts (default: those of RAGAS's paper).")
 @prompts_form_option
-@settings(seed=library_default(rag.check_run, "seed"))
+@shared_settings(seed=library_default(rag.check_run, "seed"))
 @base_url_option
 @model_settings
 @json_option

@@ -21,7 +21,7 @@ from kgbias.cli.options import (
     store_option,
 )
 from kgbias.cli.probe import print_comparison
-from kgbias.cli.settings import setting, settings
+from kgbias.cli.settings import setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.errors import UsageError
 from kgbias.graph.sofa import MIN_HATE_SCORE
@@ -209,7 +209,7 @@ def results(
     "min-cluster-size", type=int, metavar="N", help="Default: 1% of the statements, at least 5."
 )
 @device_setting
-@settings("seed")
+@shared_settings("seed")
 @json_option
 def describe(
     probe_set: str | None,

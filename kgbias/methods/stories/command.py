@@ -13,6 +13,7 @@ import kgbias
 from kgbias.cli import show
 from kgbias.cli.command import CommandGroup
 from kgbias.cli.options import (
+    build_price_output,
     describe_asking,
     drop_unset,
     json_option,
@@ -20,11 +21,10 @@ from kgbias.cli.options import (
     people_options,
     rounds_options,
     run_name_argument,
-    show_price,
     store_option,
     write_or_price,
 )
-from kgbias.cli.settings import setting, settings
+from kgbias.cli.settings import setting, shared_settings
 from kgbias.cli.show import Output
 from kgbias.io.columns import Column
 from kgbias.io.wording import pluralise
@@ -70,7 +70,7 @@ def run(**options: Any) -> Output:
     work, a journey). Run the same command again to continue where it stopped: nothing is asked
     twice.
     """
-    return write_or_price(story_calls.write_stories, _show_price, _print_run, **options)
+    return write_or_price(story_calls.write_stories, _build_price_output, _print_run, **options)
 
 
 def _print_run(run: kgbias.Run) -> None:
@@ -107,7 +107,7 @@ def _print_run(run: kgbias.Run) -> None:
     )
 
 
-def _show_price(price: "StoriesPrice") -> Output:
+def _build_price_output(price: "StoriesPrice") -> Output:
     reading_note = ""
     if price.readings:
         reader_name = "the same model" if price.reader == "model" else price.reader
@@ -119,7 +119,7 @@ def _show_price(price: "StoriesPrice") -> Output:
         f"requests{reading_note} and at most {price.answer_tokens_at_most} answer tokens; nothing "
         f"was asked"
     )
-    return show_price(price, asdict(price), [line])
+    return build_price_output(price, asdict(price), [line])
 
 
 @stories.command(
@@ -131,7 +131,7 @@ def _show_price(price: "StoriesPrice") -> Output:
 @click.option("--category", multiple=True, metavar="NAME", help="Only this category (repeatable).")
 @click.option("--attribute", multiple=True, metavar="NAME", help="Only this one (repeatable).")
 @setting("deals", type=int, help="How often the groups are dealt anew (default: 199).")
-@settings(seed=0)
+@shared_settings(seed=0)
 @json_option
 def links(run_name: str | None, store_url: str, **options: Any) -> Output:
     """Say which attributes go with which group in the stories of a run.
