@@ -40,7 +40,7 @@ from kgbias.methods.known.agreement import (
     RecordedAgreement,
     RecordedPlan,
     RecordedTable,
-    centre_lifts,
+    double_centre_lifts,
     join_wordings,
     judge_agreement,
     measure_recorded_agreement,
@@ -267,7 +267,7 @@ def centre_kinds(lifts: np.ndarray, table: RecordedTable) -> np.ndarray:
     centred = np.zeros_like(lifts)
     for kind in set(table.kinds):
         columns = [n for n, own_kind in enumerate(table.kinds) if own_kind == kind]
-        centred[:, columns] = centre_lifts(lifts[:, columns], table.categories)
+        centred[:, columns] = double_centre_lifts(lifts[:, columns], table.categories)
     return centred
 
 
@@ -382,7 +382,7 @@ def ask_own(
         FORWARD: np.mean([grid.statement.log_likelihoods for grid in after], axis=0),
         REVERSE: before.statement.log_likelihoods.T,
     }
-    lifts = {name: centre_lifts(table_, table.categories) for name, table_ in bits.items()}
+    lifts = {name: double_centre_lifts(table_, table.categories) for name, table_ in bits.items()}
     return lifts | {BOTH: sum(table_ / table_.std() for table_ in lifts.values())}
 
 

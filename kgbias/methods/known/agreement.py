@@ -388,6 +388,8 @@ def _choose_groups(groups_of_entries: Sequence[Group]) -> set[Group]:
 def _order_attributes(
     support: Mapping[str, int], kind_of: Mapping[str, str], seed: int
 ) -> list[str]:
+    """The attributes, those recorded of the most groups first, traits and things in turn: so what
+    the probes do not suffice for is left out of both."""
     by_kind = {
         kind: sorted(
             (attribute for attribute in support if kind_of[attribute] == kind),
@@ -438,25 +440,39 @@ class _Wording:
     owners: NDArray[np.int64]
 
 
+class _ListedNames(NamedTuple):
+    """The names of all groups, and the row of the group that each is of."""
+
+    names: list[str]
+    owners: NDArray[np.int64]
+
+
+def _list_names(
+    groups: Sequence[Group], names_by_group: Mapping[str, Sequence[str]]
+) -> _ListedNames:
+    names, owners = list[str](), list[int]()
+    for row, group in enumerate(groups):
+        own_names = names_by_group[group.id]
+        names += own_names
+        owners += [row] * len(own_names)
+    return _ListedNames(names, np.array(owners))
+
+
 def _iter_wordings(plan: RecordedPlan) -> Iterator[_Wording]:
-    first, last = (
-        [(row, name) for row, group in enumerate(plan.table.groups) for name in names[group.id]]
-        for names in (plan.names, plan.last_names)
-    )
-    first_owners, last_owners = (np.array([row for row, _ in names]) for names in (first, last))
+    first, first_owners = _list_names(plan.table.groups, plan.names)
+    last, last_owners = _list_names(plan.table.groups, plan.last_names)
     for kind in KINDS:
         columns = [n for n, own_kind in enumerate(plan.table.kinds) if own_kind == kind]
         if not columns:
             continue
         statements = [plan.statements[n] for n in columns]
-        said = [_say(statement, kind) for statement in statements]
+        said = [_word_statement(statement, kind) for statement in statements]
         for number, carrier in enumerate(CARRIERS[kind]):
             text = f"{CARRIERS[TRAIT][number]} ... {VERBS[TRAIT]}"
-            names = [f"{carrier} {name}" for _, name in first]
+            names = [f"{carrier} {name}" for name in first]
             yield _Wording(FORWARD, text, columns, (names, said), first_owners)
-        frames = [_frame(statement, kind) for statement in statements]
-        names = [name for _, name in last]
-        yield _Wording(REVERSE, FRAMES[TRAIT], columns, (frames, names), last_owners)
+        frames = [_fill_frame(statement, kind) for statement in statements]
+        yield _Wording(REVERSE, FRAMES[TRAIT], columns, (frames, last), last_owners)
 
 
 def _ask_wordings(
@@ -475,7 +491,7 @@ def _ask_wordings(
         centred = bits - bits.mean(axis=1, keepdims=True)
         by_group = np.stack([centred[wording.owners == g].mean(axis=0) for g in range(shape[0])])
         own = lifts[wording.direction].setdefault(wording.text, np.zeros(shape))
-        own[:, wording.columns] = centre_lifts(by_group, plan.table.categories)
+        own[:, wording.columns] = double_centre_lifts(by_group, plan.table.categories)
     return lifts
 
 
@@ -511,9 +527,9 @@ def agreement_of_beliefs(
     """The figures of lifts that a run holds: `find_lift` gives that of a group and a statement, NaN
     if it was not asked. An attribute counts if it was asked of all `groups` of its category."""
     figures: list[AgreementFigure] = []
-    for category, table, lifts in _iter_asked(entries, kinds, find_lift, groups):
-        found = judge_agreement({BELIEVED: lifts}, table)
-        figures += [replace(figure, category=category) for figure in found]
+    for asked in _iter_asked(entries, kinds, find_lift, groups):
+        found = judge_agreement({BELIEVED: asked.values}, asked.table)
+        figures += [replace(figure, category=asked.category) for figure in found]
     return figures
 
 
@@ -536,10 +552,11 @@ def precision_of_beliefs(
     traits and things apart; `find_belief` gives 1 for a belief, 0 for none, NaN if it was not
     asked."""
     counts: dict[str, list[_BeliefCounts]] = defaultdict(list)
-    for _, table, beliefs in _iter_asked(entries, kinds, find_belief, groups):
+    for asked in _iter_asked(entries, kinds, find_belief, groups):
+        table = asked.table
         for kind in KINDS:
             columns = [n for n, own_kind in enumerate(table.kinds) if own_kind == kind]
-            believed, strong = beliefs[:, columns] > 0, table.strong[:, columns]
+            believed, strong = asked.values[:, columns] > 0, table.strong[:, columns]
             dealt = [
                 int((deal & believed).sum())
                 for deal in _deal_tables(strong, table.categories, _DEALS)
@@ -556,14 +573,22 @@ def precision_of_beliefs(
     return found
 
 
+class _AskedAttributes(NamedTuple):
+    """The attributes that were asked of all groups of a category as a table, with the value of
+    each, [groups, attributes]."""
+
+    category: str
+    table: RecordedTable
+    values: Array
+
+
 def _iter_asked(
     entries: Sequence[tuple[Group, Stereotype]],
     kinds: Mapping[str, str],
     find_value: Callable[[Group, str], float],
     groups: Sequence[Group],
-) -> Iterator[tuple[str, RecordedTable, Array]]:
-    """For each category, the attributes that were asked of all its groups as a table, with the
-    value of each, [groups, attributes]."""
+) -> Iterator[_AskedAttributes]:
+    """Category by category; those with too few groups, or nothing asked of all, are left out."""
     by_category: dict[str, list[Group]] = defaultdict(list)
     for group in groups:
         by_category[group.category].append(group)
@@ -580,11 +605,11 @@ def _iter_asked(
             continue
         table = RecordedTable.from_entries(own_entries, attributes, kinds, members)
         order = [members.index(group) for group in table.groups]
-        yield category, table, values[order][:, asked]
+        yield _AskedAttributes(category, table, values[order][:, asked])
 
 
-def centre_lifts(bits: Array, categories: Categories) -> Array:
-    """The lifts: less the means over the groups of a category, and over the attributes."""
+def double_centre_lifts(bits: Array, categories: Categories) -> Array:
+    """The lifts: bits less their means over the groups of a category, and over the attributes."""
     lifts = bits.copy()
     for places in map(list, categories):
         own = lifts[places] - lifts[places].mean(axis=0)
@@ -592,13 +617,13 @@ def centre_lifts(bits: Array, categories: Categories) -> Array:
     return lifts
 
 
-def _say(statement: str, kind: str) -> str:
+def _word_statement(statement: str, kind: str) -> str:
     """The statement as what is said of people, if its verb is "are"."""
     verb, _, attribute = statement.partition(" ")
     return f"{VERBS[kind]} {attribute}" if verb == "are" else statement
 
 
-def _frame(statement: str, kind: str) -> str:
+def _fill_frame(statement: str, kind: str) -> str:
     verb, _, attribute = statement.partition(" ")
     if verb == "are":
         return FRAMES[kind].format(attribute)
@@ -777,12 +802,12 @@ def _deal_tables(recorded: Bools, categories: Categories, count: int) -> list[Bo
             trades = len(places) * (10 if n == 0 else 2)
             for _ in range(trades if len(places) > 1 else 0):
                 first, second = random.sample(places, 2)
-                _trade(current, first, second, random)
+                _trade_entries(current, first, second, random)
         dealt.append(current.copy())
     return dealt
 
 
-def _trade(table: Bools, first: int, second: int, random: Random) -> None:
+def _trade_entries(table: Bools, first: int, second: int, random: Random) -> None:
     only_one = np.flatnonzero(table[first] != table[second]).tolist()
     of_first = int(table[first, only_one].sum())
     random.shuffle(only_one)

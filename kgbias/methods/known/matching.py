@@ -83,6 +83,7 @@ class ClaimMatch:
 
     @property
     def strength(self) -> tuple[bool, bool, float]:
+        """What orders matches of one text: mark before words before cosine."""
         return self.mark == "known", self.matched_by == "words", self.similarity
 
 
@@ -199,13 +200,15 @@ class StereotypeComparison(Result):
         )
 
     def _estimate_beyond(self, own: _ValueOf, elsewhere: _ValueOf) -> Estimate:
-        values = [(entry.group, own(entry), elsewhere(entry)) for entry in self.entries]
-        known_values = [row for row in values if not (math.isnan(row[1]) or math.isnan(row[2]))]
-        return _estimate_difference(
-            [group for group, _, _ in known_values],
-            [own_value for _, own_value, _ in known_values],
-            [other_value for _, _, other_value in known_values],
-        )
+        groups, own_values, other_values = list[str](), list[float](), list[float]()
+        for entry in self.entries:
+            own_value, other_value = own(entry), elsewhere(entry)
+            # Both shares are of the same stereotypes: one that lacks either counts for neither.
+            if not math.isnan(own_value) and not math.isnan(other_value):
+                groups.append(entry.group)
+                own_values.append(own_value)
+                other_values.append(other_value)
+        return _estimate_difference(groups, own_values, other_values)
 
     def summarise_groups(self) -> list[dict[str, Any]]:
         """For each group, its recorded stereotypes, how many of them were said, and its distinct
@@ -286,7 +289,8 @@ def match_stereotypes(
     """Hold the statements of a run that count against a table of recorded stereotypes. Groups are
     the same if they have a name in common: their own, a variant, or one of the declared
     `indicators`; singular and plural, with or without "people". `embed` gives vectors of length 1.
-    `model` names the model whose beliefs are read, if the run has any (None: as for `joint`).
+    `model` names the model whose beliefs are read, if the run has any (None: as for
+    `kgbias.evidence.evidence_table.read_beliefs`).
     `kinds` says which attributes are traits and which are things (`stereotype_kind` for the rest).
 
     Raises DataError if the table has none of the run's groups.
@@ -449,12 +453,8 @@ def match_texts(
 ) -> dict[str, dict[str, ClaimMatch]]:
     """The attributes that each text is known for or related to, whomever it is about."""
     reporter = progress or SilentProgress()
-    recorded_claims = [
-        (a, claim) for a in attributes for claim in extract_claims(a) or (_literal_claim(a),)
-    ]
-    said_claims = [
-        (text, claim) for text in texts for claim in extract_claims(text) or (_literal_claim(text),)
-    ]
+    recorded_claims = [(a, claim) for a in attributes for claim in _list_claims(a)]
+    said_claims = [(text, claim) for text in texts for claim in _list_claims(text)]
     reporter.stage("statements beside recorded stereotypes", len(said_claims))
     matches: dict[str, dict[str, ClaimMatch]] = {text: {} for text in texts}
     if not recorded_claims or not said_claims:
@@ -483,10 +483,10 @@ def match_texts(
     return matches
 
 
-def _literal_claim(text: str) -> Claim:
-    """A text that does not say what people are can still be known from the same words, and related
-    to others."""
-    return Claim(frozenset(), 0, False, "", False, normalise(text))
+def _list_claims(text: str) -> Sequence[Claim]:
+    """The claims of a text; one that does not say what people are is a claim of its own words: it
+    can still be known from the same words, and related to others."""
+    return extract_claims(text) or (Claim(frozenset(), 0, False, "", False, normalise(text)),)
 
 
 def _match_claims(claim: Claim, recorded: Claim, similarity: float) -> ClaimMatch | None:
@@ -516,7 +516,8 @@ def _mark_statement(
     candidates = [(matches[a].strength, a) for a in recorded if a in matches]
     if not candidates:
         return MarkedStatement(triple, category, "new")
-    match = matches[attribute := max(candidates)[1]]
+    _, attribute = max(candidates)
+    match = matches[attribute]
     return MarkedStatement(
         triple,
         category,

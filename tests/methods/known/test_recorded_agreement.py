@@ -20,7 +20,7 @@ from kgbias.methods.known.agreement import (
     FORWARD,
     RecordedAgreement,
     RecordedTable,
-    centre_lifts,
+    double_centre_lifts,
     judge_agreement,
     plan_recorded,
 )
@@ -157,7 +157,7 @@ def test_the_floor_is_what_a_groups_number_of_entries_gives() -> None:
 
 def test_lifts_have_no_base_rates() -> None:
     bits = np.arange(12.0).reshape(4, 3) ** 2
-    lifts = centre_lifts(bits, ((0, 1), (2, 3)))
+    lifts = double_centre_lifts(bits, ((0, 1), (2, 3)))
     assert np.allclose(lifts.mean(axis=1), 0)
     assert np.allclose(lifts[:2].mean(axis=0), 0) and np.allclose(lifts[2:].mean(axis=0), 0)
 
