@@ -141,7 +141,7 @@ def judge_records(
         seed: the random seed of the judge's answers.
         judging: how to ask a model; see `kgbias.parameters.JudgeOptions`.
     """
-    from kgbias.methods.rag.judges import check_judge_options, lazy_embedder
+    from kgbias.methods.rag.judges import check_judge_options, make_lazy_embedder
     from kgbias.methods.rag.metrics import (
         METRIC_COLUMNS,
         answer_relevance,
@@ -155,7 +155,7 @@ def judge_records(
     with _judge_of_study(study, judge, seed, judging) as (opened, progress):
         metrics = (
             faithfulness(records, opened, repeats),
-            answer_relevance(records, opened, lazy_embedder(progress), repeats),
+            answer_relevance(records, opened, make_lazy_embedder(progress), repeats),
             context_relevance(records, opened, repeats),
         )
     return Rows(metrics, METRIC_COLUMNS)
@@ -186,13 +186,13 @@ def judge_pairs(
         judging: how to ask a model; see `kgbias.parameters.JudgeOptions`.
     """
     from kgbias.methods.rag.judge_reliability import make_world_pairs
-    from kgbias.methods.rag.judges import check_judge_options, lazy_embedder
+    from kgbias.methods.rag.judges import check_judge_options, make_lazy_embedder
     from kgbias.methods.rag.preference import ACCURACY_COLUMNS, pairwise_accuracy
 
     check_judge_options(repeats, judge, judging)
     pairs = make_world_pairs() if rows is None else rows
     with _judge_of_study(study, judge, seed, judging) as (opened, progress):
-        embed = lazy_embedder(progress)
+        embed = make_lazy_embedder(progress)
         accuracies = pairwise_accuracy(pairs, opened, embed, repeats=repeats, seed=seed)
     return Rows(accuracies, ACCURACY_COLUMNS)
 

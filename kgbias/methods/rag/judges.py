@@ -262,7 +262,7 @@ def open_judge(
     from kgbias.study.opening import open_prompter
 
     if isinstance(judge, str) and judge in LOCAL_JUDGES:
-        yield make_local_judge(judge, lambda: lazy_embedder(progress))
+        yield make_local_judge(judge, lambda: make_lazy_embedder(progress))
         return
     assert store is not None
     prompts = load_prompts(judging.get("prompts", PAPER_PROMPTS), TEMPLATE_VALUES)
@@ -278,7 +278,7 @@ def check_judge_options(repeats: int, judge: object, judging: JudgeOptions) -> N
         raise UsageError(f"`{set_options[0]}` needs a judge that is a language model")
 
 
-def lazy_embedder(progress: Progress) -> EmbedSentences:
+def make_lazy_embedder(progress: Progress) -> EmbedSentences:
     """The offline sentence embeddings, loaded when the first text is embedded."""
 
     @cache

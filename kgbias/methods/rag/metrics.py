@@ -9,8 +9,10 @@ context. Answer relevance is the mean cosine of the question with questions made
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from operator import attrgetter
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -44,14 +46,21 @@ class AnswerRecord:
     context: str
 
 
+class JudgedPart(NamedTuple):
+    """A statement with its verdict (None if that could not be read), a question with its cosine, or
+    a sentence with whether it was extracted."""
+
+    text: str
+    judgement: bool | float | None
+
+
 @dataclass(frozen=True, slots=True)
 class RecordScore:
-    """A metric of one record, judged once: its value (NaN if nothing could be judged), and what it
-    was computed from: statements with their verdicts, questions with their cosines, or sentences
-    with whether they were extracted."""
+    """A metric of one record, judged once: its value (NaN if nothing could be judged), and the
+    parts that it was computed from."""
 
     value: float
-    parts: tuple[tuple[str, bool | float | None], ...] = ()
+    parts: tuple[JudgedPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -121,7 +130,7 @@ def answer_relevance(
                 continue
             vectors = embed([record.question, *questions])
             cosines = (vectors[1:] @ vectors[0]).tolist()
-            parts = tuple(zip(questions, cosines, strict=True))
+            parts = _join_parts(questions, cosines)
             scores[position].append(RecordScore(float(np.mean(cosines)), parts))
     return _make_metric(
         "answer_relevance", judge, [tuple(record_scores) for record_scores in scores]
@@ -146,9 +155,8 @@ def context_relevance(
             }
             is_extracted = [normalise(s) in extracted_sentences for s in sentences]
             value = sum(is_extracted) / len(sentences) if sentences else math.nan
-            scores[position].append(
-                RecordScore(value, tuple(zip(sentences, is_extracted, strict=True)))
-            )
+            parts = _join_parts(sentences, is_extracted)
+            scores[position].append(RecordScore(value, parts))
     return _make_metric(
         "context_relevance", judge, [tuple(record_scores) for record_scores in scores]
     )
@@ -210,16 +218,12 @@ def retest_agreement(rounds: Sequence[Sequence[bool | None]]) -> Estimate:
     interval is over things, from ten on. Where each was judged twice it is that of Clopper and
     Pearson (1934): nearly all agree, and there Wilson's holds too seldom, the .99 of 15 things in
     .86 of cases. `rounds` has each thing's judgement in each repeat."""
-    same_judgements = [
-        [
-            float(first == second)
-            for number, first in enumerate(judgements)
-            for second in judgements[number + 1 :]
-            if None not in (first, second)
-        ]
-        for judgements in rounds
-    ]
-    shares = [float(np.mean(row)) for row in same_judgements if row]
+    shares = []
+    for judgements in rounds:
+        read = [judgement for judgement in judgements if judgement is not None]
+        same = [first == second for first, second in combinations(read, 2)]
+        if same:
+            shares.append(float(np.mean(same)))
     estimate = mean_over_records([[share] for share in shares])
     if estimate.n < _MIN_RETESTS:
         return Estimate.missing(estimate.n, estimate.value)
@@ -231,33 +235,35 @@ def retest_agreement(rounds: Sequence[Sequence[bool | None]]) -> Estimate:
 _MIN_RETESTS = 10  # things judged again, for an interval
 
 
+def _join_parts(
+    texts: Sequence[str], judgements: Sequence[bool | float | None]
+) -> tuple[JudgedPart, ...]:
+    return tuple(JudgedPart(*part) for part in zip(texts, judgements, strict=True))
+
+
 def _supported_share(statements: Sequence[str], verdicts: Sequence[bool | None]) -> RecordScore:
     readable = [verdict for verdict in verdicts if verdict is not None]
     value = sum(readable) / len(readable) if readable else math.nan
-    return RecordScore(value, tuple(zip(statements, verdicts, strict=True)))
+    return RecordScore(value, _join_parts(statements, verdicts))
 
 
 def _make_metric(name: str, judge: Judge, scores: Sequence[tuple[RecordScore, ...]]) -> RagasMetric:
-    verdicts_of_parts = [
-        [verdict for _, verdict in repeated_part]
-        for record_scores in scores
-        for repeated_part in zip(*(score.parts for score in record_scores), strict=False)
-    ]
-    verdict_rows = [
-        row
-        for row in verdicts_of_parts
-        if all(value is None or isinstance(value, bool) for value in row)
-    ]
+    unread = 0
+    verdict_rows: list[list[bool | None]] = []
+    for record_scores in scores:
+        repeats = [score.parts for score in record_scores]
+        for repeated_part in zip(*repeats, strict=False):
+            judgements = [part.judgement for part in repeated_part]
+            unread += judgements.count(None)
+            verdicts = [value for value in judgements if value is None or isinstance(value, bool)]
+            # A cosine is no verdict: two are hardly ever the same.
+            if len(verdicts) == len(judgements):
+                verdict_rows.append(verdicts)
     return RagasMetric(
         name,
         judge.name,
         mean_over_records([[score.value for score in record_scores] for record_scores in scores]),
         tuple(scores),
-        retest_agreement(
-            [
-                [value for value in row if value is None or isinstance(value, bool)]
-                for row in verdict_rows
-            ]
-        ),
-        sum(value is None for row in verdicts_of_parts for value in row),
+        retest_agreement(verdict_rows),
+        unread,
     )

@@ -118,7 +118,7 @@ def paper(request: Request) -> str:
 def test_the_metrics_are_those_of_the_paper(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("kgbias.methods.rag.judges.lazy_embedder", lambda progress: spread)
+    monkeypatch.setattr("kgbias.methods.rag.judges.make_lazy_embedder", lambda progress: spread)
     record = AnswerRecord("What do bakers love?", "They love bread and gold.", CONTEXT)
     model = ScriptedModel(paper)
     with kgbias.open(tmp_path / "k.db") as study:
@@ -278,7 +278,7 @@ def test_pairwise_accuracy_of_the_rule_is_above_chance() -> None:
 
 
 def test_the_baselines_of_table_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kgbias.methods.rag.judges.lazy_embedder", lambda progress: spread)
+    monkeypatch.setattr("kgbias.methods.rag.judges.make_lazy_embedder", lambda progress: spread)
     row = {
         "question": "What do bakers love?",
         "answer": "They love bread.",
