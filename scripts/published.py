@@ -34,7 +34,7 @@ from kgbias.graph.profiles import list_profile_labels
 from kgbias.io.reading import use_fallback_encoding
 from kgbias.io.stereoset_file import LABELS, PARTS, StereoSetExample, read_examples
 from kgbias.io.tables import read_table
-from kgbias.methods.apx.result import read_flags
+from kgbias.methods.apx.result import flag_apx_table
 from kgbias.methods.associations.result import Statistics
 from kgbias.methods.associations.sets import find_tests
 from kgbias.methods.associations.weat import weat
@@ -220,7 +220,7 @@ def name_list(folder: Path) -> Iterator[PublishedRow]:
 
 def apx_flags(folder: Path) -> Iterator[PublishedRow]:
     """Siddique et al. 2024, section 5"""
-    result = read_flags(folder / "3_llama_3_results.csv", ("age",))
+    result = flag_apx_table(folder / "3_llama_3_results.csv", ("age",))
     n = len(result.table.descriptors)
     yield PublishedRow(
         "descriptors of Llama 3 8B tied to a group",

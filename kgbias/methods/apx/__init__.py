@@ -139,9 +139,9 @@ def flag_table(
         exclude_axes: descriptors of these axes are not tested.
         keep: whether the flags go into the graph.
     """
-    from kgbias.methods.apx.result import read_flags
+    from kgbias.methods.apx.result import flag_apx_table
 
-    flags = read_flags(Path(path), as_names(exclude_axes))
+    flags = flag_apx_table(Path(path), as_names(exclude_axes))
     if keep:
         study.context.writable().save_flags(flags.edges)
     return flags

@@ -46,7 +46,7 @@ class ApxResult(ApxFlags):
         return nan_to_none(found)  # type: ignore[no-any-return]
 
 
-def read_flags(path: Path, exclude_axes: tuple[str, ...] = ()) -> ApxResult:
+def flag_apx_table(path: Path, exclude_axes: tuple[str, ...] = ()) -> ApxResult:
     """The flags of a table of APX from elsewhere (see `kgbias.probe.apx.read_apx`)."""
     table = read_apx(path)
     flags = tuple(find_flags(table, exclude_axes))

@@ -12,7 +12,7 @@ import kgbias
 from kgbias.errors import DataError, UsageError
 from kgbias.methods import apx
 from kgbias.methods.apx.labels import compare_with_labels, validate_apx
-from kgbias.methods.apx.result import ApxResult, read_flags, write_apx
+from kgbias.methods.apx.result import ApxResult, flag_apx_table, write_apx
 from kgbias.probe.apx import ApxTable, GroupMeans, apx_table, find_flags, read_apx
 from kgbias.probe.sets import (
     read_descriptor_label_by_group,
@@ -128,7 +128,7 @@ def test_the_perplexities_give_the_table(tmp_path: Path) -> None:
         assert next(csv.reader(file)) == ["Group", "descriptor", "axis", "apx_1", "apx_2", "apx_3"]
     read = read_apx(table)
     assert read.groups == ("A", "B", "C") and (read.values == found.table.values).all()
-    assert read_flags(table).flags == found.flags
+    assert flag_apx_table(table).flags == found.flags
     with pytest.raises(UsageError, match="must end in"):
         probe(perplexities=tmp_path / "x.csv")
 
