@@ -7,9 +7,9 @@ corrected by them where they are read (`kgbias.measure.ppi_figures`).
 
     from kgbias.methods import labels
 
-    labels.begin(run, "regard", by="Ana").write_sheet("sheet.csv")
-    labels.read(run, "sheet.csv")
-    labels.raters(run)
+    labels.begin_labelling(run, "regard", by="Ana").write_sheet("sheet.csv")
+    labels.read_sheet(run, "sheet.csv")
+    labels.compare_raters(run)
 """
 
 from typing import TYPE_CHECKING, Unpack
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 @public_call
-def begin(
+def begin_labelling(
     run: "Run", measure: str = "regard", *, by: str | None = None, masked: bool = False
 ) -> "Labelling":
     """Begin to label statements by hand: what a person says a measure should have found, by
@@ -47,11 +47,11 @@ def begin(
 
 
 @public_call
-def read(run: "Run", path: PathLike, *, by: str | None = None) -> Rows["Label"]:
+def read_sheet(run: "Run", path: PathLike, *, by: str | None = None) -> Rows["Label"]:
     """Keep the labels of a sheet that `Labelling.write_sheet` wrote and a rater filled in, all
     or none; returns those that are in effect now.
 
-    Frame columns: as of `in_effect`.
+    Frame columns: as of `list_labels`.
 
     Args:
         run: the run.
@@ -68,7 +68,7 @@ def read(run: "Run", path: PathLike, *, by: str | None = None) -> Rows["Label"]:
 
 
 @public_call
-def in_effect(run: "Run", measure: str | None = None) -> Rows["Label"]:
+def list_labels(run: "Run", measure: str | None = None) -> Rows["Label"]:
     """The labels in effect of the run's statements, oldest first: of people, and of models by
     name. A label of "" is a skip.
 
@@ -87,7 +87,7 @@ def in_effect(run: "Run", measure: str | None = None) -> Rows["Label"]:
 
 
 @public_call
-def plan(
+def expect_figures(
     run: "Run", labels: int, *, measures: Names = (), **selection: Unpack[SelectionOptions]
 ) -> "Rows[ExpectedFigure]":
     """What figures would be, and how wide their intervals, if the first `labels` statements of
@@ -105,8 +105,8 @@ def plan(
     from kgbias.errors import UsageError
     from kgbias.graph.cross_mentions import exclude_cross_mentions
     from kgbias.graph.selection import Selection, select_statements
+    from kgbias.measure import ppi_figures
     from kgbias.measure.figures import read_figures
-    from kgbias.measure.ppi_figures import LabelValues, expect_figures
     from kgbias.measures import get_measure
     from kgbias.methods.labels.columns import PLAN_COLUMNS
     from kgbias.study.measuring import resolve_measures
@@ -121,13 +121,15 @@ def plan(
     raw = {(s.group_id, s.arm, s.measure): s for s in read_figures(stored, criteria)}
     current, rows = stored.metrics(), []
     for name in measure_names:
-        if LabelValues.from_measure(get_measure(name)) is not None:
-            rows += expect_figures(stored, counted, criteria, name, labels, raw, current.get(name))
+        if ppi_figures.LabelValues.from_measure(get_measure(name)) is not None:
+            rows += ppi_figures.expect_figures(
+                stored, counted, criteria, name, labels, raw, current.get(name)
+            )
     return Rows(rows, PLAN_COLUMNS)
 
 
 @public_call
-def raters(run: "Run", *, measures: Names = ()) -> "Rows[RaterAgreement]":
+def compare_raters(run: "Run", *, measures: Names = ()) -> "Rows[RaterAgreement]":
     """How far raters agree about the run's statements: Krippendorff's alpha for each measure,
     of people and of models, over all statements that at least two labelled and by group; with
     which labels they confuse, and the disputed statements.
@@ -140,12 +142,13 @@ def raters(run: "Run", *, measures: Names = ()) -> "Rows[RaterAgreement]":
     disputed (how many statements).
     """
     from kgbias.graph.labels import labels_in_effect
+    from kgbias.methods.labels import rater_agreement
     from kgbias.methods.labels.columns import RATER_COLUMNS
-    from kgbias.methods.labels.rater_agreement import compare_raters
     from kgbias.parameters import as_names
 
     labels = labels_in_effect(run.stored.store.labels())
-    if wanted_measures := set(as_names(measures)):
+    wanted_measures = set(as_names(measures))
+    if wanted_measures:
         labels = [x for x in labels if x.measure in wanted_measures]
-    agreements = compare_raters(labels, run.stored.triples())
+    agreements = rater_agreement.compare_raters(labels, run.stored.triples())
     return Rows(agreements, RATER_COLUMNS)

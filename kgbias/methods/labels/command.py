@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 @store_option
 @click.option(
     "--measure",
-    default=library_default(labels.begin, "measure"),
+    default=library_default(labels.begin_labelling, "measure"),
     show_default=True,
     help="The measure to label by.",
 )
@@ -76,7 +76,7 @@ def label(
     with kgbias.open(store_url, progress=True) as study:
         run = study.run(run_name)
         if sheet is not None:
-            labels_read = labels.read(run, sheet, by=by)
+            labels_read = labels.read_sheet(run, sheet, by=by)
             count = len(labels_read)
             line = (
                 f"run {run.name}: {count} labels of {sheet} are in effect; "
@@ -86,7 +86,7 @@ def label(
             return Output(data, lambda: show.say(line))
         if plan is not None:
             return _show_plan(run, measure, plan)
-        labelling = labels.begin(run, measure, by=by, masked=masked)
+        labelling = labels.begin_labelling(run, measure, by=by, masked=masked)
         if path is None:
             progress = labelling.read_progress()
             return Output(
@@ -108,7 +108,7 @@ def label(
 
 def _labelling_record(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
     """How far a labelling is, with the guide, and how far raters agree, as data."""
-    agreement = labels.raters(run, measures=labelling.measure)
+    agreement = labels.compare_raters(run, measures=labelling.measure)
     return {
         "run": run.name,
         "measure": labelling.measure,
@@ -121,7 +121,7 @@ def _labelling_record(run: kgbias.Run, labelling: Labelling) -> dict[str, Any]:
 
 
 def _show_plan(run: kgbias.Run, measure: str, count: int) -> Output:
-    plan_rows = labels.plan(run, count, measures=measure)
+    plan_rows = labels.expect_figures(run, count, measures=measure)
     data = {"run": run.name, "measure": measure, "labels": count, "plan": plan_rows}
     return Output(data, lambda: _print_plan(plan_rows))
 

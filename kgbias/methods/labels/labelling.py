@@ -177,8 +177,8 @@ class _StoredLabels:
 
 
 class Labelling:
-    """One rater's labelling of a run by one measure; `run.labels.begin()` begins one. Each label is
-    durable when its method returns.
+    """One rater's labelling of a run by one measure; `labels.begin_labelling(run)` begins one.
+    Each label is durable when its method returns.
 
     Attributes:
         measure: the measure.

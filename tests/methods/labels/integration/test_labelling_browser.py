@@ -130,9 +130,9 @@ def test_raters_who_say_the_same_agree(chromium: Any, url: str) -> None:
             page.context.close()
     with kgbias.open(url) as study:
         run = study.run()
-        labels = labels_of.in_effect(run, "regard")
+        labels = labels_of.list_labels(run, "regard")
         assert {x.rater for x in labels} == {"Ana", "Ben"}
-        of_all = next(a for a in labels_of.raters(run) if not a.group)
+        of_all = next(a for a in labels_of.compare_raters(run) if not a.group)
         assert of_all.raters == ("Ana", "Ben") and of_all.alpha.n > 0 and not of_all.disputed
     assert wrong == []
 
@@ -172,9 +172,9 @@ def test_from_the_keyboard_of_two_raters_to_the_corrected_figures_of_the_report(
         ben.context.close()
     with kgbias.open(path) as study:
         run = study.run()
-        labels = labels_of.in_effect(run, "regard")
+        labels = labels_of.list_labels(run, "regard")
         assert Counter(x.rater for x in labels) == {"Ana": 30, "Ben": 30}
-        (of_all, *_) = labels_of.raters(run)
+        (of_all, *_) = labels_of.compare_raters(run)
         twice = len(labels) - len({x.triple_id for x in labels})
         assert of_all.alpha.value == 1 and of_all.alpha.n == twice > 0
         truth: dict[str, list[int]] = {}
