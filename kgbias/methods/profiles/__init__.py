@@ -181,9 +181,9 @@ def analyse_profiles(
         UsageError: the run has no profiles, or lacks an attribute or group.
     """
     from kgbias.methods.profiles import analysis
-    from kgbias.methods.profiles.contents import profiles_of
+    from kgbias.methods.profiles.contents import require_profiles
 
-    profiles = profiles_of(run.stored)
+    profiles = require_profiles(run.stored)
     options = {"repeats": repeats, "permutations": permutations, "draws": draws}
     with run.context.working() as progress:
         return analysis.analyse_profiles(
@@ -229,10 +229,10 @@ def compare_words(
     from kgbias.methods.profiles.agreement import (
         compare_with_apx,
         compare_with_crawl,
-        group_labels,
+        find_group_labels,
         profile_agreement_rows,
     )
-    from kgbias.methods.profiles.contents import profiles_of
+    from kgbias.methods.profiles.contents import require_profiles
     from kgbias.methods.profiles.words import word_shifts
     from kgbias.probe.apx import read_apx
 
@@ -240,7 +240,7 @@ def compare_words(
         raise UsageError("say what to compare with: `apx`, `crawl` or both")
     table = None if apx is None else read_apx(Path(apx))
     crawl_run = None if crawl is None else run.context.find(crawl)
-    profiles = profiles_of(run.stored)
+    profiles = require_profiles(run.stored)
     attributes = as_names(attribute) or list_attributes(profiles)
     with run.context.working() as progress:
         words = word_shifts(
@@ -256,7 +256,7 @@ def compare_words(
         agreements.append(compare_with_apx(words, table, source=str(apx), seed=seed))
     if crawl_run is not None:
         names = {g.id: (g.name, *g.variants) for g in crawl_run.groups}
-        labels = group_labels(profiles, names)
+        labels = find_group_labels(profiles, names)
         triples = list(select_statements(crawl_run).triples)
         agreements.append(
             compare_with_crawl(words, triples, labels, source=crawl_run.name, seed=seed)
@@ -281,10 +281,10 @@ def write_page(
         name: the names to begin with, one or two (none: the first of two groups).
         title: the page's title (None: the name of the run).
     """
-    from kgbias.methods.profiles.contents import profiles_of
+    from kgbias.methods.profiles.contents import require_profiles
     from kgbias.methods.profiles.report_part import write_profile_page
 
     write_profile_page(
-        run.stored, profiles_of(run.stored), Path(path), names=as_names(name), title=title
+        run.stored, require_profiles(run.stored), Path(path), names=as_names(name), title=title
     )
     return Path(path)

@@ -132,7 +132,7 @@ def compare_with_crawl(
     return _compare_views(words, view, set(), source, seed)
 
 
-def group_labels(
+def find_group_labels(
     profiles: Sequence[Profile], groups: Mapping[str, Sequence[str]]
 ) -> dict[str, str]:
     """The labels of those groups of a run, by id, that profiles were written for: a group matches

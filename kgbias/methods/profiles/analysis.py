@@ -32,7 +32,7 @@ from kgbias.methods.profiles.classify import (
     random_splits,
     run_trials,
 )
-from kgbias.methods.profiles.words import DEFAULT_DRAWS, WordShift, as_records, word_shifts
+from kgbias.methods.profiles.words import DEFAULT_DRAWS, WordShift, word_shift_records, word_shifts
 from kgbias.stats.estimate import Estimate
 
 
@@ -66,7 +66,7 @@ def encode_profiles(profiles: Sequence[Profile], attributes: Sequence[str]) -> F
 
 
 LABEL_KINDS = ("group", "ethnicity", "gender")
-SPLITS, PERMUTATIONS = 20, 99
+DEFAULT_SPLITS, DEFAULT_PERMUTATIONS = 20, 99
 MAX_ALONE_SPLITS = 5  # splits on which single attributes are tried
 
 
@@ -130,17 +130,18 @@ class ProfileAnalysis(Result):
             }
 
         def of_attributes(name: str) -> dict[str, dict[str, Estimate]]:
-            return {
-                a: {
-                    kind: getattr(classification, name)[a]
-                    for kind, classification in self.classifications.items()
-                }
-                for a in self.attributes
-                if all(
-                    a in getattr(classification, name)
-                    for classification in self.classifications.values()
-                )
+            by_kind: dict[str, Mapping[str, Estimate]] = {
+                kind: getattr(classification, name)
+                for kind, classification in self.classifications.items()
             }
+            by_attribute = {}
+            for attribute in self.attributes:
+                # With a single attribute, none was left out or tried alone.
+                if all(attribute in estimates for estimates in by_kind.values()):
+                    by_attribute[attribute] = {
+                        kind: estimates[attribute] for kind, estimates in by_kind.items()
+                    }
+            return by_attribute
 
         def values(name: str) -> dict[str, dict[str, float]]:
             estimates = of_attributes(name)
@@ -175,7 +176,7 @@ class ProfileAnalysis(Result):
                 kind: {label: e.as_dict() for label, e in t.groups.items()}
                 for kind, t in self.classifications.items()
             },
-            "words": as_records(self.words),
+            "words": word_shift_records(self.words),
             "settings": dict(self.settings),
         }
 
@@ -201,8 +202,8 @@ def analyse_profiles(
     *,
     attributes: Sequence[str] = (),
     groups: Sequence[str] = (),
-    repeats: int = SPLITS,
-    permutations: int = PERMUTATIONS,
+    repeats: int = DEFAULT_SPLITS,
+    permutations: int = DEFAULT_PERMUTATIONS,
     draws: int = DEFAULT_DRAWS,
     kernel: Kernel = "linear",
     seed: int = 0,

@@ -43,7 +43,7 @@ class GivenName:
         return {kind: label for kind, label in labels.items() if label}
 
 
-def given_names(source: Table) -> list[GivenName]:
+def read_given_names(source: Table) -> list[GivenName]:
     """The names in a list: "globalbias" (400 names of 40 groups), "reference" (those of the
     reference world's peoples and faiths), or a table with the columns name and group."""
     if isinstance(source, str) and source == "reference":
@@ -82,7 +82,7 @@ def add_labels(profiles: Sequence[Profile], groups: Mapping[str, str]) -> list[P
     whose name `groups` has by id."""
     unlabelled_names = {profile.name for profile in profiles if not profile.labels.get("group")}
     labels_by_name = (
-        {n.name: n.labels for n in given_names(DEFAULT_NAMES)} if unlabelled_names else {}
+        {n.name: n.labels for n in read_given_names(DEFAULT_NAMES)} if unlabelled_names else {}
     )
     if not unlabelled_names <= labels_by_name.keys():
         labels_by_name = {}
@@ -226,7 +226,7 @@ def configure_profiles(
     reference = model == "reference"
     pack = load_profile_pack(prompts or (REFERENCE if reference else DEFAULT))
     default_list = "reference" if reference else DEFAULT_NAMES
-    names_known = given_names(default_list if names is None else names)
+    names_known = read_given_names(default_list if names is None else names)
     names_chosen = _first_names(select_names(names_known, as_names(group)), limit)
     set_parameters = {name: value for name, value in parameters.items() if value is not None}
     able = abilities_of(model)

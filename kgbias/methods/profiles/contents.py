@@ -30,7 +30,7 @@ def _attribute_column(attribute: str) -> Column:
     return Column(attribute, get=lambda profile: list(profile.values_of(attribute)))
 
 
-def profiles_of(run: StoredRun) -> list[Profile]:
+def require_profiles(run: StoredRun) -> list[Profile]:
     """The profiles of a run. Raises UsageError if there are none."""
     profiles = list(profile_rows(run))
     if not profiles:

@@ -21,8 +21,8 @@ from kgbias.io.text import format_p_value, json_in_html, spoken_name
 from kgbias.io.wording import pluralise
 from kgbias.methods.profiles.agreement import ProfileAgreement, SharedWord
 from kgbias.methods.profiles.analysis import (
-    PERMUTATIONS,
-    SPLITS,
+    DEFAULT_PERMUTATIONS,
+    DEFAULT_SPLITS,
     ProfileAnalysis,
     analyse_profiles,
     can_classify,
@@ -76,8 +76,8 @@ def _analyse(data: RunData) -> ProfileAnalysis | None:
         return None
     return analyse_profiles(
         profiles,
-        repeats=SPLITS if data.is_thorough else _PAGE_SPLITS,
-        permutations=PERMUTATIONS if data.is_thorough else 0,
+        repeats=DEFAULT_SPLITS if data.is_thorough else _PAGE_SPLITS,
+        permutations=DEFAULT_PERMUTATIONS if data.is_thorough else 0,
         progress=data.progress,
     )
 

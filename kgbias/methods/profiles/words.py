@@ -254,7 +254,7 @@ def _word_shares(counts: Matrix) -> Matrix:
     return shares
 
 
-def as_records(words: Sequence[WordShift]) -> list[Mapping[str, object]]:
+def word_shift_records(words: Sequence[WordShift]) -> list[Mapping[str, object]]:
     """The words as plain data for JSON; an interval without width has no ends."""
     records: list[Mapping[str, object]] = []
     for word in words:

@@ -189,7 +189,7 @@ def write_profiles(
     profiles = list[Profile]()
 
     def write(sample: int) -> int:
-        places = _iter_places(config, sample)
+        places = _list_places(config, sample)
         reporter.stage(f"profiles {sample + 1} of {config.samples}", len(places))
         attempts_by_place = _ask_until_read(config, run, places, asker.ask, reporter)
         store.record_round(
@@ -207,7 +207,7 @@ def write_profiles(
     return result
 
 
-def _iter_places(config: ProfileConfig, sample: int) -> list[_ProfilePlace]:
+def _list_places(config: ProfileConfig, sample: int) -> list[_ProfilePlace]:
     parts = [config.attributes] if config.form == "json" else [(a,) for a in config.attributes]
     return [_ProfilePlace(n, sample, part, config.form) for n in config.names for part in parts]
 

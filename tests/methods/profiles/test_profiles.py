@@ -22,13 +22,13 @@ from kgbias.methods.profiles.agreement import ProfileAgreement, profile_agreemen
 from kgbias.methods.profiles.analysis import analyse_profiles, encode_profiles
 from kgbias.methods.profiles.classify import Trials, permute_labels, random_splits, run_trials
 from kgbias.methods.profiles.command import _format_estimate
-from kgbias.methods.profiles.config import given_names, select_names
+from kgbias.methods.profiles.config import read_given_names, select_names
 from kgbias.methods.profiles.pack import ProfileAttribute, describe_fields, load_profile_pack
 from kgbias.methods.profiles.words import (
-    as_records,
     divergence,
     top_words,
     word_contributions,
+    word_shift_records,
     word_shifts,
 )
 from kgbias.methods.profiles.write import read_profile, read_value
@@ -94,12 +94,12 @@ def test_names_are_looked_up_where_a_file_says_nothing_of_them(tmp_path: Path) -
 
 
 def test_the_names_that_are_shipped(texts: Texts) -> None:
-    names = given_names("globalbias")
+    names = read_given_names("globalbias")
     assert len({n.label for n in names}) == 40
     assert min(Counter(n.label for n in names).values()) == 9  # one name is listed twice
     (first, *_) = select_names(names, ["arab women"])
     assert (first.label, first.group, first.gender) == ("ARAB F", "Arab women", "F")
-    assert {n.group for n in given_names("reference")} >= {"Velmari people", "Ostrans"}
+    assert {n.group for n in read_given_names("reference")} >= {"Velmari people", "Ostrans"}
     with texts.raises(UsageError):
         select_names(names, ["Martians"])
 
@@ -124,7 +124,7 @@ def test_the_words_of_a_group() -> None:
     # Of 20 names, ten have the word and all ten of the group do: 2 / C(20, 10).
     assert best.p_value == pytest.approx(2 / math.comb(20, 10))
     assert best.low == best.high == 0.5
-    assert as_records([best])[0]["low"] is None  # no width, so no interval
+    assert word_shift_records([best])[0]["low"] is None  # no width, so no interval
     assert all(w.p_adjusted == 1 for w in words if w.attribute == "pet")
     assert [w.group for w in top_words(words)["faith"]] == ["elves", "orcs"]
 

@@ -14,7 +14,7 @@ from kgbias.methods import profiles as profile_calls
 from kgbias.methods.profiles.agreement import (
     compare_with_apx,
     compare_with_crawl,
-    group_labels,
+    find_group_labels,
 )
 from kgbias.methods.profiles.report_part import (
     agreement_exhibits,
@@ -133,7 +133,7 @@ def test_agreement_with_apx_and_a_crawl(tmp_path: Path, texts: Texts) -> None:
         TripleView(f"{n}", g, g, "are", o, 2, {})
         for n, (g, o) in enumerate([("1", "Orcs"), ("2", "elves"), ("2", "x"), ("3", "elves")])
     ]
-    labels = group_labels(profiles, {"1": ("Elves",), "2": ("ORCS", "o"), "3": ("Dwarves",)})
+    labels = find_group_labels(profiles, {"1": ("Elves",), "2": ("ORCS", "o"), "3": ("Dwarves",)})
     assert labels == {"1": "elves", "2": "orcs"}
     other = compare_with_crawl(words, said, labels, source="rc")
     assert other.mrr.value == 0.5 and other.as_dict()["rows"][0]["rank"] == 2
