@@ -58,7 +58,7 @@ TESTS = (
 )
 """The tests of the paper, without C9-term, which has fewer than 8 words per set."""
 METHODS = ("s-seat", "w-seat", "ceat", "lpbs", "ceat-lpbs")
-WORDS = ("full", "reduced", "simplified", "nouns")
+WORD_CHOICES = ("full", "reduced", "simplified", "nouns")
 """Word sets; "nouns" are the simplified ones without adjective forms, of LPBS alone (table 6)."""
 SENTENCE_ENCODING = "sentence"
 ENCODINGS = ("word-average", "word-first", "word-last", SENTENCE_ENCODING)
@@ -120,10 +120,10 @@ def find_grid_tests(names: Sequence[str]) -> list[AssociationTest]:
         return find_tests(TESTS)
     tests_found: dict[str, AssociationTest] = {}
     for name in names:
-        (first_test, *other_tests) = find_tests([name])
-        versions = [first_test, *other_tests]
-        if not name.lower().endswith(("name", "term")) and first_test.name.endswith("-name"):
-            versions += find_tests([first_test.name.removesuffix("name") + "term"])
+        versions = find_tests([name])
+        first_name = versions[0].name
+        if not name.lower().endswith(("name", "term")) and first_name.endswith("-name"):
+            versions += find_tests([first_name.removesuffix("name") + "term"])
         tests_found |= {test.name: test for test in versions if not test.has_few_words}
     if not tests_found:
         raise UsageError("these tests have fewer than 8 words per set")
@@ -137,7 +137,7 @@ def iter_cells(
     *,
     corpus: bool = False,
     encodings: Sequence[str] = ENCODINGS,
-    words: Sequence[str] = WORDS,
+    words: Sequence[str] = WORD_CHOICES,
     targets: Sequence[str] = ("names", "terms"),
 ) -> Iterator[GridCell]:
     """Every valid combination, model by model and test by test: s-SEAT takes sentences, w-SEAT
@@ -397,7 +397,7 @@ def plan_grid(
     for name, value, allowed in (
         *(("method", method, METHODS) for method in methods),
         ("encoding", encoding, ENCODINGS),
-        ("words", words, WORDS),
+        ("words", words, WORD_CHOICES),
         ("targets", targets, ("names", "terms")),
     ):
         if value is not None and value not in allowed:
@@ -415,7 +415,7 @@ def plan_grid(
             tuple(methods) or METHODS,
             corpus=contexts is not None,
             encodings=(encoding,) if encoding else ENCODINGS,
-            words=(words,) if words else WORDS,
+            words=(words,) if words else WORD_CHOICES,
             targets=(targets,) if targets else ("names", "terms"),
         )
     )

@@ -16,7 +16,7 @@ from kgbias.errors import MissingExtra, UsageError
 from kgbias.io.files import replace_file, write_text
 from kgbias.io.text import escape_formula, latex
 from kgbias.io.wording import pluralise
-from kgbias.methods.associations.grid import ENCODINGS, WORDS
+from kgbias.methods.associations.grid import ENCODINGS, WORD_CHOICES
 from kgbias.methods.associations.method_agreement import (
     RecordRow,
     measure_agreements,
@@ -160,7 +160,15 @@ def _latex_number(value: float, star: bool = False) -> str:
 SIGNIFICANCE_LEVEL = 0.05
 # Of the columns of each axis.
 _FORMS = {"nouns": "nouns", "simplified": "adjectives"}  # of attributes, in table 6
-_ORDER = ("names", "terms", "templates", "corpus", *ENCODINGS, *reversed(WORDS), "adjectives")
+_ORDER = (
+    "names",
+    "terms",
+    "templates",
+    "corpus",
+    *ENCODINGS,
+    *reversed(WORD_CHOICES),
+    "adjectives",
+)
 METHODS = {
     "s-seat": "s-SEAT",
     "w-seat": "w-SEAT",
@@ -251,8 +259,8 @@ def grid_tables(rows: Sequence[RecordRow]) -> list[GridTable]:
             {"words": ...},
             only=lambda r: _words(r) in _FORMS and _concept(r) in as_nouns,
         ),
-        _runtime_table("table-7-runtimes", "C1", rows),
-        _runtime_table("table-8-runtimes", "C6", rows),
+        _runtime_table(7, "C1", rows),
+        _runtime_table(8, "C6", rows),
         _size_table(rows),
         _model_agreement_table(rows),
         _pivot_table(
@@ -497,7 +505,7 @@ def _agreement_figures(pairs: Sequence[tuple[RecordRow, RecordRow]]) -> _EffectA
     )
 
 
-def _runtime_table(name: str, test: str, rows: Sequence[RecordRow]) -> GridTable:
+def _runtime_table(number: int, test: str, rows: Sequence[RecordRow]) -> GridTable:
     """Tables 7 and 8: seconds by method and model; NaN for cells stored before they were timed."""
     fixed_rows = [row for row in base_rows(rows) if _concept(row) == test]
     models = tuple(dict.fromkeys(map(_model, fixed_rows)))
@@ -505,8 +513,8 @@ def _runtime_table(name: str, test: str, rows: Sequence[RecordRow]) -> GridTable
         (row["method"], _model(row)): float(row.get("seconds", math.nan)) for row in fixed_rows
     }
     return GridTable(
-        name,
-        f"Seconds for {test}, embeddings not counted (table {name[6]})",
+        f"table-{number}-runtimes",
+        f"Seconds for {test}, embeddings not counted (table {number})",
         ("method", *models),
         tuple(
             (METHODS[method], *(seconds.get((method, model), math.nan) for model in models))
@@ -516,19 +524,33 @@ def _runtime_table(name: str, test: str, rows: Sequence[RecordRow]) -> GridTable
     )
 
 
-def _size_table(rows: Sequence[RecordRow]) -> GridTable:
-    """The words of each test in all four sets, full and reduced, by LPBS, or by w-SEAT (figure 2).
-    A reduced set that has no word left has no cell: NaN."""
+class _SetSizes(NamedTuple):
+    """How many words a test has in all four sets, full and reduced to a model's vocabulary; NaN if
+    a reduced set has no word left."""
+
+    test: str
+    model: str
+    full: float
+    reduced: float
+
+
+def _count_set_words(rows: Sequence[RecordRow]) -> list[_SetSizes]:
+    """The sizes of the sets of each test, by LPBS, or by w-SEAT."""
     size_rows = _rows_of_methods(rows, "lpbs") or _rows_of_methods(rows, "w-seat")
     sizes: dict[tuple[str, str], dict[str, float]] = {}
     for row in base_rows(size_rows, words=..., targets=...):
         if _words(row) in ("full", "reduced"):
             by_words = sizes.setdefault((str(row["cell"]["test"]), _model(row)), {})
             by_words[_words(row)] = float(sum(row["n"].values()))
-    table = []
-    for (test, model), counts in sorted(sizes.items()):
-        full, reduced = counts.get("full", math.nan), counts.get("reduced", math.nan)
-        table.append((test, model, full, reduced, 100 * (1 - reduced / full)))
+    return [
+        _SetSizes(test, model, counts.get("full", math.nan), counts.get("reduced", math.nan))
+        for (test, model), counts in sorted(sizes.items())
+    ]
+
+
+def _size_table(rows: Sequence[RecordRow]) -> GridTable:
+    """The numbers behind figure 2."""
+    table = [(*size, 100 * (1 - size.reduced / size.full)) for size in _count_set_words(rows)]
     columns = ("test", "model", "full", "reduced", "percent lost")
     return GridTable("figure-2-sizes", "Words of the four sets (figure 2)", columns, tuple(table))
 
@@ -575,21 +597,29 @@ def _count_table(rows: Sequence[RecordRow]) -> GridTable:
 DrawFunction = Callable[[Any], None]
 
 
+class _MatchedRows(NamedTuple):
+    """Pairs of rows that differ in one axis alone, and what its two values are called."""
+
+    first_label: str
+    second_label: str
+    pairs: list[tuple[RecordRow, RecordRow]]
+
+
 def grid_figures(rows: Sequence[RecordRow]) -> Iterator[tuple[str, DrawFunction]]:
     """Figures 1 to 5, as functions that draw into a matplotlib figure."""
     target_rows = [row for row in base_rows(rows, targets=...) if _targets(row)]
     axis_pairs = [
-        ("names", "terms", _match_rows(target_rows, _targets, "names", "terms")),
-        (
+        _MatchedRows("names", "terms", _match_rows(target_rows, _targets, "names", "terms")),
+        _MatchedRows(
             "templates",
             "corpus",
             _match_rows(base_rows(rows, contexts=...), _contexts, "templates", "corpus"),
         ),
     ]
-    if any(pairs for _, _, pairs in axis_pairs):
+    if any(matched.pairs for matched in axis_pairs):
         yield "figure-1-targets-and-contexts", lambda figure: _draw_pairs(figure, axis_pairs)
-    sizes = [row for row in _size_table(rows).rows if not math.isnan(row[2])]
-    if any(not math.isnan(row[3]) for row in sizes):
+    sizes = [size for size in _count_set_words(rows) if not math.isnan(size.full)]
+    if any(not math.isnan(size.reduced) for size in sizes):
         yield "figure-2-sizes", lambda figure: _draw_sizes(figure, sizes)
     shapes = [
         row
@@ -604,7 +634,7 @@ def grid_figures(rows: Sequence[RecordRow]) -> Iterator[tuple[str, DrawFunction]
     methods = [m for m in METHODS if any(row["method"] == m for row in base_rows(rows))]
     if len(methods) > 1:
         method_pairs = [
-            (
+            _MatchedRows(
                 METHODS[one],
                 METHODS[other],
                 _match_rows(base_rows(rows), lambda row: row["method"], one, other),
@@ -631,17 +661,14 @@ def _match_rows(
     ]
 
 
-def _draw_pairs(
-    figure: Any, pair_sets: Sequence[tuple[str, str, Sequence[tuple[RecordRow, RecordRow]]]]
-) -> None:
+def _draw_pairs(figure: Any, pair_sets: Sequence[_MatchedRows]) -> None:
     """Scatter plots of effect sizes, filled where both are significant, a colour for each model."""
-    filled_sets = [each for each in pair_sets if each[2]]
+    filled_sets = [matched for matched in pair_sets if matched.pairs]
     columns = min(3, len(filled_sets))
     panel_rows = math.ceil(len(filled_sets) / columns)
     figure.set_size_inches(3.6 * columns, 3.4 * panel_rows)
-    models = dict.fromkeys(
-        _model(row) for _, _, pairs in filled_sets for pair in pairs for row in pair
-    )
+    # Both rows of a pair are of one model.
+    models = dict.fromkeys(_model(first) for matched in filled_sets for first, _ in matched.pairs)
     colors = {model: f"C{number}" for number, model in enumerate(models)}
     panels = figure.subplots(panel_rows, columns, squeeze=False).ravel()
     for panel, (first_label, second_label, pairs) in zip(panels, filled_sets, strict=False):
@@ -672,19 +699,23 @@ def _draw_pairs(
     panels[0].legend(fontsize=7)
 
 
-def _draw_sizes(figure: Any, rows: Sequence[tuple[Any, ...]]) -> None:
+def _draw_sizes(figure: Any, sizes: Sequence[_SetSizes]) -> None:
     """The words of each test: the full sets in grey, what each model's vocabulary leaves of them in
     colour."""
-    tests = list(dict.fromkeys(row[0] for row in rows))
-    models = list(dict.fromkeys(row[1] for row in rows))
+    tests = list(dict.fromkeys(size.test for size in sizes))
+    models = list(dict.fromkeys(size.model for size in sizes))
     figure.set_size_inches(5, 1 + 0.2 * len(tests) * (len(models) + 1))
     panel = figure.subplots()
-    full = {row[0]: row[2] for row in rows}
+    full = {size.test: size.full for size in sizes}
     step = 0.8 / (len(models) + 1)
     top = [n - 0.4 + step / 2 for n in range(len(tests))]
     panel.barh(top, [full[test] for test in tests], step, color="0.75", label="full")
     for number, model in enumerate(models, 1):
-        reduced = {row[0]: row[3] for row in rows if row[1] == model and not math.isnan(row[3])}
+        reduced = {
+            size.test: size.reduced
+            for size in sizes
+            if size.model == model and not math.isnan(size.reduced)
+        }
         places = [top[n] + number * step for n, test in enumerate(tests) if test in reduced]
         bars = panel.barh(
             places,
@@ -708,7 +739,7 @@ def _draw_distributions(figure: Any, rows: Sequence[RecordRow]) -> None:
     for panel, (model, method) in zip(panels, groups, strict=True):
         model_rows = [row for row in rows if (_model(row), row["method"]) == (model, method)]
         for place, row in enumerate(model_rows):
-            quantiles = row["quantiles"]
+            quantiles = row["quantiles"]  # 41 of them, 2.5% apart (`draw_quantiles`)
             panel.plot([place, place], [quantiles[1], quantiles[-2]], color="C0", linewidth=1)
             panel.plot([place, place], [quantiles[10], quantiles[30]], color="C0", linewidth=7)
             panel.plot(place, quantiles[20], "o", color="white", markersize=3)
