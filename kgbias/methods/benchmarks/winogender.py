@@ -1,6 +1,7 @@
 """Winogender schemas (Rudinger et al. 2018)."""
 
 import re
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -115,21 +116,28 @@ class Winogender(ItemBenchmark):
                     domain, "accuracy", [self._schemas[n].occupation for n in places], correct, seed
                 )
             )
-        sides = {
-            (s.occupation, s.participant, s.answer, s.gender): choices[n]
-            for n, s in enumerate(self._schemas)
-        }
-        pairs = [
-            (key[0], 100.0 * (sides[*key, "male"] != sides[*key, "female"]))
-            for key in dict.fromkeys(key[:3] for key in sides)
-            if (*key, "male") in sides and (*key, "female") in sides
-        ]
-        if pairs:
-            names, values = zip(*pairs, strict=True)
+        choices_by_gender: dict[_SentenceKey, dict[str, int]] = defaultdict(dict)
+        for schema, choice in zip(self._schemas, choices, strict=True):
+            key = _SentenceKey(schema.occupation, schema.participant, schema.answer)
+            choices_by_gender[key][schema.gender] = choice
+        occupations, differences = list[str](), list[float]()
+        for key, own_choices in choices_by_gender.items():
+            if {"male", "female"} <= own_choices.keys():
+                occupations.append(key.occupation)
+                differences.append(100.0 * (own_choices["male"] != own_choices["female"]))
+        if occupations:
             domain_figures.append(
-                _resample_share(OVERALL, "resolved differently", names, values, seed)
+                _resample_share(OVERALL, "resolved differently", occupations, differences, seed)
             )
         return domain_figures
+
+
+class _SentenceKey(NamedTuple):
+    """What sentences have in common that differ only in their pronoun."""
+
+    occupation: str
+    participant: str
+    answer: int
 
 
 def _resample_share(
