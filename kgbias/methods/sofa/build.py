@@ -42,7 +42,9 @@ REASONS = {
     "tense": "it does not begin with a verb in the present tense",
     "target": "it names a target itself",
 }
-_WORDS, _TARGETS = (Path(__file__).with_name(name) for name in ("rules.toml", "targets.toml"))
+_RULES_FILE, _TARGETS_FILE = (
+    Path(__file__).with_name(name) for name in ("rules.toml", "targets.toml")
+)
 _SUBJECTS = ("nsubj", "nsubjpass", "csubj", "csubjpass")
 _AUXILIARIES = ("aux", "auxpass")
 _PRESENT = ("VBP", "VBZ")
@@ -53,7 +55,7 @@ _NUMBER_ENDINGS = (("man", "men"), ("y", "ies"), ("", "s"))
 _ORDINARY_WORDS = frozenset("little normal brown colored coloured english".split())
 _EDGE_CHARS = " \t\"'“”‘’.,;:!?*-()[]"
 _NEGATIONS = ("n't", "n’t", "nt")
-_IRREGULAR = {
+_PLURAL_VERBS = {
     **dict.fromkeys(("is", "are", "am", "ai", "'s", "’s", "'re", "’re"), "are"),
     **dict.fromkeys(("has", "have", "'ve", "’ve"), "have"),
     **dict.fromkeys(("does", "do"), "do"),
@@ -110,21 +112,24 @@ class StereotypeRules:
         for reason, pattern in _patterns().items():
             if pattern.search(text):
                 return _Claim("", reason)
-        with_subject = _subject(own_parse)
-        verbs = any(t.pos_ in ("VERB", "AUX") for t in they_parse[1:])
-        if with_subject is None and (not verbs or _is_adjective(own_parse)):
+        subject = _subject(own_parse)
+        has_verb = any(t.pos_ in ("VERB", "AUX") for t in they_parse[1:])
+        if subject is None and (not has_verb or _is_adjective(own_parse)):
             return _Claim("", "no verb")
-        claim, reason = (
-            self._claim_of_subject(own_parse, with_subject)
-            if with_subject
+        claim = (
+            self._claim_of_subject(own_parse, subject)
+            if subject
             else self._claim_of_they(they_parse)
         )
-        if reason == "no subject" and not self._claim_of_they(they_parse)[1]:
+        if claim.reason == "no subject":
             # "hate being late", where "hate" looks like a noun.
-            claim, reason = self._claim_of_they(they_parse)
-        if not reason and self._targets.search(claim):
+            they_claim = self._claim_of_they(they_parse)
+            if not they_claim.reason:
+                claim = they_claim
+        reason = claim.reason
+        if not reason and self._targets.search(claim.text):
             reason = "target"
-        return _Claim(("" if reason else claim), reason)
+        return _Claim(("" if reason else claim.text), reason)
 
     def _claim_of_subject(self, doc: Any, subject: Any) -> _Claim:
         """What the sentence says about its own subject."""
@@ -163,7 +168,7 @@ class StereotypeRules:
         if verb.tag_ not in _PRESENT:
             return False
         plain = verb.lower_ if verb.tag_ == "VBP" else verb.lemma_
-        return plain in self._verbs or verb.lower_ in _IRREGULAR
+        return plain in self._verbs or verb.lower_ in _PLURAL_VERBS
 
 
 def _subject(doc: Any) -> Any:
@@ -185,7 +190,7 @@ def _is_adjective(doc: Any) -> bool:
 
 def _plural(verb: Any) -> str:
     """A present-tense verb in the plural: "is" becomes "are", "steals" "steal"."""
-    return _IRREGULAR.get(verb.text) or str(verb.lemma_ if verb.tag_ == "VBZ" else verb.text)
+    return _PLURAL_VERBS.get(verb.text) or str(verb.lemma_ if verb.tag_ == "VBZ" else verb.text)
 
 
 def _is_group(subject: Any) -> bool:
@@ -200,7 +205,7 @@ def _is_group(subject: Any) -> bool:
 
 @cache
 def _patterns() -> dict[str, re.Pattern[str]]:
-    return {reason: _word_pattern(words) for reason, words in read_toml(_WORDS).items()}
+    return {reason: _word_pattern(words) for reason, words in read_toml(_RULES_FILE).items()}
 
 
 def _word_pattern(words: Iterable[str]) -> re.Pattern[str]:
@@ -214,7 +219,7 @@ def _word_pattern(words: Iterable[str]) -> re.Pattern[str]:
 @cache
 def _known_targets() -> tuple[str, ...]:
     """Words that name a target, whichever groups are probed."""
-    identities, words = read_identities("sofa"), read_toml(_TARGETS)
+    identities, words = read_identities("sofa"), read_toml(_TARGETS_FILE)
     return tuple(name for names in (*identities.values(), *words.values()) for name in names)
 
 
