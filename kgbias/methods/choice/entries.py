@@ -9,8 +9,8 @@ CHOICE = CommandPart("kgbias.methods.choice.command:choice")
 STEP = StudyStep("kgbias.methods.choice:choose", is_done="kgbias.methods.choice.rows:is_asked")
 SUBSTITUTE = Substitute(
     "choose between groups",
-    ask="kgbias.methods.choice.instead:ask_instead",
-    min_questions="kgbias.methods.choice.instead:count_fewest",
+    ask="kgbias.methods.choice.substitute:choose_within",
+    min_questions="kgbias.methods.choice.substitute:count_min_questions",
     call="choice.choose(run, {model!r})",
     command="kgbias probe choice {run} --model {model}",
 )

@@ -84,8 +84,8 @@ class ChoiceShares:
         answer_counts: Counts,
         names: Sequence[Sequence[GroupName]] = (),
     ) -> "ChoiceShares":
-        """Compute the shares from counts [names, statements], group by group; `names` is the number
-        of names of each group, by default 1."""
+        """Compute the shares from counts [names, statements], group by group; `names` are those
+        that each group was offered under (none: one for each group)."""
         of_group = [g for g, group_names in enumerate(names) for _ in group_names] or list(
             range(len(chosen_counts))
         )
@@ -108,22 +108,23 @@ class ChoiceShares:
         lift, lift_low, lift_high = (
             share_lifts(part, answer_counts, rates) for part in (share, low, high)
         )
-        p_values_found = fisher_p_values(chosen_counts, answer_counts)
+        p_values = fisher_p_values(chosen_counts, answer_counts)
         if name_test:
-            p_values_found[name_test.rows] = np.nan
-        p_values_found[~np.isnan(p_values_found)] = benjamini_hochberg(
-            p_values_found[~np.isnan(p_values_found)].tolist()
-        )
-        verdicts = np.where(
-            (p_values_found <= SIGNIFICANCE_LEVEL) & (lift_low > 0), CHOSEN_OF_NAME, ""
-        ).astype("<U20")
+            # Groups with several names have a test of their own, corrected by itself.
+            p_values[name_test.rows] = np.nan
+        is_tested = ~np.isnan(p_values)
+        q_values = np.full(p_values.shape, np.nan)
+        q_values[is_tested] = benjamini_hochberg(p_values[is_tested].tolist())
+        is_chosen = (q_values <= SIGNIFICANCE_LEVEL) & (lift_low > 0)
+        # Wide enough for the verdicts of groups with several names, which take some places below.
+        verdicts = np.where(is_chosen, CHOSEN_OF_NAME, "").astype("<U20")
         if name_test:
             test, has_answers = name_test.test, answer_counts[name_test.rows] > 0
             for table, tested in (
                 (lift, test.lift),
                 (lift_low, test.low),
                 (lift_high, test.high),
-                (p_values_found, test.q_values),
+                (q_values, test.q_values),
             ):
                 table[name_test.rows] = np.where(has_answers, tested, np.nan)
             words = np.where(test.verdicts == BELIEVED, CHOSEN_MORE, test.verdicts)
@@ -139,7 +140,7 @@ class ChoiceShares:
             lift,
             lift_low,
             lift_high,
-            p_values_found,
+            q_values,
             count,
             verdicts,
             name_test.floor if name_test else None,

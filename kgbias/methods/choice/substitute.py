@@ -6,14 +6,14 @@ from kgbias.methods.choice import choose
 from kgbias.study.run import Run
 
 
-def count_fewest(run: Run, model: str) -> int:
+def count_min_questions(run: Run, model: str) -> int:
     """The number of questions about one statement of each category."""
     return choose(run, model, sample=1, dry_run=True).requests
 
 
-def ask_instead(run: Run, model: str, most: int, **options: Any) -> str:
+def choose_within(run: Run, model: str, most: int, **options: Any) -> str:
     """Have the model choose for about as many statements as `most` questions allow, and return how
     many answers named a group."""
-    sample = max(1, most // max(1, count_fewest(run, model)))
+    sample = max(1, most // max(1, count_min_questions(run, model)))
     outcomes = choose(run, model, sample=sample, **options).outcomes
     return f"{outcomes['read']:,} of {outcomes.total():,} answers named one"
