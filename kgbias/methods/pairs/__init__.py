@@ -175,11 +175,11 @@ def compare_pairs(
     """
     from kgbias.measure.scorers import require_english
     from kgbias.methods.pairs.answer_measures import model_advice
-    from kgbias.methods.pairs.answers import answers_of
+    from kgbias.methods.pairs.answers import require_answers
     from kgbias.methods.pairs.compare import compare_answers
     from kgbias.study.opening import open_prompter
 
-    answers = [answered for answered, _ in answers_of(run.stored)]
+    answers = [answered for answered, _ in require_answers(run.stored)]
     require_english(run.stored, "the measures of pairs")
     if judge is None and judging:
         raise UsageError(f"`{next(iter(judging))}` needs a judge that is a language model")

@@ -1,6 +1,7 @@
 """The answers of a run of pairs, read from the store."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from kgbias.errors import UsageError
 from kgbias.graph.store import StoredRun
@@ -25,7 +26,14 @@ class AnswerRow:
     text: str
 
 
-def answers_of(run: StoredRun) -> list[tuple[PairAnswer, str]]:
+class PromptedAnswer(NamedTuple):
+    """An answer, and the prompt that it answers."""
+
+    answer: PairAnswer
+    prompt: str
+
+
+def require_answers(run: StoredRun) -> list[PromptedAnswer]:
     """The answers of a run of pairs so far, each with its prompt. Raises UsageError if it is not
     such a run."""
     if run.record.kind != "pairs":
@@ -39,10 +47,13 @@ def answers_of(run: StoredRun) -> list[tuple[PairAnswer, str]]:
     for place in stored_places(run.config):
         if generation := generations.get(place.path):
             answer = answers.get(generation.answer_key)  # a failed one is not kept
-            text, truncated = (answer.text, answer.finish == "length") if answer else ("", False)
-            answered.append(
-                (PairAnswer(place, generation.outcome, text, truncated), generation.prompt)
+            pair_answer = PairAnswer(
+                place,
+                generation.outcome,
+                answer.text if answer else "",
+                truncated=answer is not None and answer.finish == "length",
             )
+            answered.append(PromptedAnswer(pair_answer, generation.prompt))
     return answered
 
 
@@ -59,6 +70,6 @@ def answer_rows(run: StoredRun) -> Rows[AnswerRow]:
             a.outcome,
             a.text,
         )
-        for a, prompt in answers_of(run)
+        for a, prompt in require_answers(run)
     ]
     return Rows(rows, AnswerRow)

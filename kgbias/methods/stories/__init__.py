@@ -196,9 +196,9 @@ def find_links(
     """
     from kgbias.graph.profiles import describe_reader
     from kgbias.methods.stories import links
-    from kgbias.methods.stories.contents import stories_of
+    from kgbias.methods.stories.contents import require_stories
 
-    characters = stories_of(run.stored)
+    characters = require_stories(run.stored)
     with run.context.working() as progress:
         return links.find_links(
             characters,

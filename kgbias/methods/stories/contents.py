@@ -10,7 +10,7 @@ from kgbias.io.wording import how
 from kgbias.methods.stories.write import collect_stories
 
 
-def stories_of(run: StoredRun) -> list[Profile]:
+def require_stories(run: StoredRun) -> list[Profile]:
     """The characters of a run's stories. Raises UsageError if it is not a run of stories."""
     if run.record.kind != "stories":
         tells = how("stories.write_stories", "kgbias stories")
@@ -44,7 +44,7 @@ class StoryRow:
 
 def story_rows(run: StoredRun) -> Rows[StoryRow]:
     """The stories of a run, in its order, with what was read from each."""
-    stories_of(run)
+    require_stories(run)
     rows = []
     for character, _, text in collect_stories(run):
         attributes = tuple(
