@@ -176,7 +176,8 @@ def verify(store_url: str) -> Output:
     with kgbias.open(store_url, progress=True) as study:
         faults = study.store.verify()
     data = {"store": store_url, "sound": not faults, "faults": faults}
-    total = f"{store_url}: {len(faults) or 'no'} fault{'s'[: len(faults) != 1]}"
+    count = pluralise(len(faults), "fault") if faults else "no faults"
+    total = f"{store_url}: {count}"
     return Output(data, lambda: show.say(*faults, total), lambda: int(bool(faults)))
 
 

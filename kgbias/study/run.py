@@ -4,7 +4,7 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO, TypedDict, Unpack
 
 from kgbias.errors import MissingExtra, UsageError
 from kgbias.graph.selection import Selection, need_statements
@@ -128,7 +128,9 @@ class Run(RunContents, RunMeasuring, RunProbing):
             with _open_prompter(
                 self.stored.store, model, device, asking or {}, progress
             ) as prompting:
-                return generate_answer(question, self.name, retrieval, *prompting)
+                return generate_answer(
+                    question, self.name, retrieval, prompting.prompter, prompting.templates
+                )
 
     def ask_in_cypher(
         self,
@@ -149,19 +151,16 @@ class Run(RunContents, RunMeasuring, RunProbing):
             question: the question.
             model: the spec of the model, or an open one.
             device: where it runs: auto, cpu, cuda or mps.
-            asking: an earlier answer, if the question goes on from it, as in `ask`.
+            asking: how to ask the model, as in `ask`.
         """
         from kgbias.ask.text2cypher import ask_in_cypher
 
         _check_question(question, model, asking)
         with (
             self._context.working() as progress,
-            _open_prompter(self.stored.store, model, device, asking or {}, progress) as (
-                opened,
-                prompts,
-            ),
+            _open_prompter(self.stored.store, model, device, asking or {}, progress) as prompting,
         ):
-            return ask_in_cypher(self.stored, question, opened, prompts)
+            return ask_in_cypher(self.stored, question, prompting.prompter, prompting.templates)
 
     def to_networkx(self, **selection: Unpack[SelectionOptions]) -> "nx.MultiDiGraph[str]":
         """The statements that count (`counted_statements`) as a `networkx.MultiDiGraph` from groups
@@ -386,16 +385,23 @@ class Run(RunContents, RunMeasuring, RunProbing):
         return file_rows(files)
 
 
+class _Prompting(NamedTuple):
+    """A model that answers questions, and the templates of its prompts, by name."""
+
+    prompter: "LoggedPrompter"
+    templates: "dict[str, PromptTemplate]"
+
+
 @contextmanager
 def _open_prompter(
     store: Store, model: str | Completer, device: str, asking: AskOptions, progress: Progress
-) -> "Iterator[tuple[LoggedPrompter, dict[str, PromptTemplate]]]":
+) -> Iterator[_Prompting]:
     from kgbias.ask.answer import PROMPT_PACK, TEMPLATE_VARIABLES
     from kgbias.graph.prompting import LoggedPrompter, load_prompts
     from kgbias.models import open_model
 
     opening: dict[str, Any] = dict(asking)
-    prompts = load_prompts(opening.pop("prompts", PROMPT_PACK), TEMPLATE_VARIABLES)
+    templates = load_prompts(opening.pop("prompts", PROMPT_PACK), TEMPLATE_VARIABLES)
     prompt_options = {n: opening.pop(n) for n in ("form", "temperature", "seed") if n in opening}
     if device != "auto":
         opening["device"] = device
@@ -404,7 +410,8 @@ def _open_prompter(
             model = opened.enter_context(
                 closing(open_model(model, notify=progress.note, **opening))
             )
-        yield LoggedPrompter(model, store, progress=progress, **prompt_options), prompts
+        prompter = LoggedPrompter(model, store, progress=progress, **prompt_options)
+        yield _Prompting(prompter, templates)
 
 
 def _sentence_index(

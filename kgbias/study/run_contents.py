@@ -142,18 +142,16 @@ class RunContents(RunPart):
             1 Velmari people love doing nothing.
             1 Velmari people love folk tales.
         """
-        run, triple_views = (
-            self.stored,
-            list(self._select_statements(Selection(**selection)).triples),
-        )
+        run = self.stored
+        triples = list(self._select_statements(Selection(**selection)).triples)
         if merged:
-            from kgbias.measure.merge import explain_no_links
-            from kgbias.measure.merge import merge_triples as merged_triples
+            from kgbias.measure.merge import explain_no_links, merge_triples
 
-            if not (links := run.near_duplicates()):
+            links = run.near_duplicates()
+            if not links:
                 self._context.remark(explain_no_links())
-            triple_views = merged_triples(triple_views, links)
-        return records.triple_rows(run, triple_views)
+            triples = merge_triples(triples, links)
+        return records.triple_rows(run, triples)
 
     def groups(self, **selection: Unpack[SelectionOptions]) -> Rows[records.GroupRow]:
         """The groups in the order of the seeds, each in each arm with its figures, over the

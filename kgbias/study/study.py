@@ -389,9 +389,12 @@ class Study(StudyComparison, StudyValidation):
         completer_given = as_completer(model, model_name)
         if completer_given is not model:
             model, model_name = completer_given, None  # it has that name
-        budget, asking = split_budget(call_options, spec := spec_of(model, opening))
+        spec = spec_of(model, opening)
+        budget, asking = split_budget(call_options, spec)
+        # Before the model is opened: what is wrong with the parameters is said at once.
         config = configure(spec, **asking)
-        check_repeat(times := 1 if repeat is None else repeat)
+        times = 1 if repeat is None else repeat
+        check_repeat(times)
         if config.pack.language == "en":
             self._context.remark(describe_singular(group.name for group in config.groups))
         judge = load_judge(config.pack.language) if config.min_acceptability else None
@@ -545,6 +548,7 @@ class Study(StudyComparison, StudyValidation):
             sized: Any
             name, sized = self._fit_sizes(model, name, minutes, model_name, options)
             options |= sized
+            # A model that gives no probabilities has a number of choices there instead.
             belief_options |= {
                 "probes": sized["sized"].get("probes") or belief_options.get("probes")
             }
@@ -563,6 +567,8 @@ class Study(StudyComparison, StudyValidation):
         opening: Any = {k: v for k, v in options.items() if k in ("device", "base_url") and v}
         # How it is judged, what is believed, and the pages of both.
         groups = run.measure(**device)
+        # With `minutes`, `options` has the form that the crawl settled on: another kind of question
+        # settles on its own.
         as_given: Any = {**options, "form": call_options.get("form")}
         rows, left_out = find_beliefs(run, model, opening, belief_options, as_given)
         self.report(run, report, explorer=explorer)
@@ -799,9 +805,10 @@ class Study(StudyComparison, StudyValidation):
 
         query = load_query(name)
         result = query.run(self._context.graph, parameters)
-        if not result.rows and (line := query.explain_no_rows(self._context.graph, parameters)):
-            self._context.remark(line)
-        if measure := query.judged_by:
+        if not result.rows:
+            self._context.remark(query.explain_no_rows(self._context.graph, parameters))
+        measure = query.judged_by
+        if measure:
             metrics = self.run(parameters.get("run")).stored.metrics()
             self._context.remark(describe_precision(MEASURES[measure], metrics.get(measure)))
         return Rows(result.records(), columns=result.columns)

@@ -36,7 +36,8 @@ def write_run(
     within their budget. It calls messages and text as `forms` says."""
     opening, call_options = split_model_options(options)
     model = as_completer(model, None)
-    budget, asking = split_budget(call_options, spec := spec_of(model, opening))
+    spec = spec_of(model, opening)
+    budget, asking = split_budget(call_options, spec)
     config = make_config(spec, **asking)
     with context.working() as progress, open_completer(model, opening, progress) as completer:
         if asking.get("form") is None:
