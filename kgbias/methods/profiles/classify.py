@@ -18,7 +18,15 @@ from kgbias.stats.estimate import Estimate
 from kgbias.stats.inference import share_interval, student_quantile
 
 Places = NDArray[np.int64]
-Split = tuple[Places, Places]  # of the profiles to learn from, and of those to test on
+
+
+class Split(NamedTuple):
+    """The places of the profiles to learn from, and of those to test on."""
+
+    learn: Places
+    test: Places
+
+
 SplitUnit = Literal["profile", "name"]
 
 TEST_SHARE = 0.3  # the share of profiles that the classifier is tested on (section 6.1)
@@ -58,7 +66,7 @@ def random_splits(
         # A name that two groups share is tested if either group's draw says so.
         tests = [u in tested_units or (split_by == "name" and u[1] in tested_names) for u in units]
         mask = np.array(tests)
-        yield np.flatnonzero(~mask), np.flatnonzero(mask)
+        yield Split(np.flatnonzero(~mask), np.flatnonzero(mask))
 
 
 Kernel = Literal["linear", "radial"]
@@ -128,16 +136,12 @@ def run_trials(
     learns `labels` from a sparse matrix [profiles, values]."""
     names, classes = np.unique(np.asarray(labels), return_inverse=True)
     # A split by names tries nothing where each group has a single name.
-    used_splits = [
-        (learn_count, test_count)
-        for learn_count, test_count in used_splits
-        if len(learn_count) and len(test_count)
-    ]
+    used_splits = [split for split in used_splits if len(split.learn) and len(split.test)]
     accuracies = []
     recalls: dict[str, list[float]] = {}
     machine = _build_classifier(features, classes, kernel)
     for split in used_splits:
-        true_classes = classes[split[1]]
+        true_classes = classes[split.test]
         is_right = machine(split) == true_classes
         accuracies.append(is_right.mean())
         for class_number in np.unique(true_classes):
@@ -146,10 +150,8 @@ def run_trials(
             )
     if not used_splits:
         return Trials(np.array([]), 0, 0, {})
-    learn_count, test_count = (
-        round(float(np.mean([len(s[class_number]) for s in used_splits])))
-        for class_number in (0, 1)
-    )
+    learn_count = round(float(np.mean([len(split.learn) for split in used_splits])))
+    test_count = round(float(np.mean([len(split.test) for split in used_splits])))
     return Trials(np.array(accuracies), learn_count, test_count, recalls)
 
 
