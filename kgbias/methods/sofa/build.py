@@ -376,12 +376,17 @@ class KeptStatement:
 
 @dataclass(frozen=True, slots=True)
 class FilterCounts:
-    """What a filter did: how many statements came in and how many it kept, with the reasons."""
+    """What a filter did: how many statements it was given and how many it kept, with the reasons
+    for which it took others out."""
 
     name: str
-    came: int
-    kept: int
+    input_count: int
+    kept_count: int
     reasons: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def removed_count(self) -> int:
+        return self.input_count - self.kept_count
 
 
 @dataclass(frozen=True, slots=True)
@@ -416,8 +421,8 @@ class SofaSet(Result):
         statements: the statements, by category and text.
         filters: what each filter did, in order.
         settings: how it was made.
-        came: category to stereotypes of the source, whether or not it has identities; "" for those
-            of every category.
+        source_counts: category to stereotypes of the source, whether or not it has identities; ""
+            for those of every category.
         histogram: the perplexities that were cut by; None if no model was asked.
     """
 
@@ -426,7 +431,7 @@ class SofaSet(Result):
     statements: tuple[KeptStatement, ...]
     filters: tuple[FilterCounts, ...]
     settings: Mapping[str, Any]
-    came: Mapping[str, int] = field(default_factory=dict)
+    source_counts: Mapping[str, int] = field(default_factory=dict)
     histogram: PerplexityHistogram | None = None
 
     @property
@@ -467,7 +472,7 @@ class SofaSet(Result):
             "identities": sum(map(len, self.identities.values())),
             "statements": len(self.statements),
             "probes": self.count,
-            "came": dict(self.came),
+            "source_counts": dict(self.source_counts),
             "filters": [asdict(counts) for counts in self.filters],
             "perplexities": None if self.histogram is None else asdict(self.histogram),
             "settings": dict(self.settings),
@@ -506,7 +511,7 @@ class SofaSet(Result):
     def _data_statement(self) -> str:
         data = self.as_dict()
         filter_rows = "\n".join(
-            f"| {f.name} | {f.came} | {f.came - f.kept} | "
+            f"| {f.name} | {f.input_count} | {f.removed_count} | "
             + ", ".join(
                 f"{n} as {REASONS[why]}" if why in REASONS else f"{n} {why}"
                 for why, n in f.reasons.items()

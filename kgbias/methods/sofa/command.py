@@ -120,8 +120,8 @@ def _print_built(built: "SofaSet", output: Path) -> None:
         (
             (
                 filter_result.name,
-                filter_result.came,
-                filter_result.kept,
+                filter_result.input_count,
+                filter_result.kept_count,
                 _describe_reasons(filter_result.reasons),
             )
             for filter_result in built.filters

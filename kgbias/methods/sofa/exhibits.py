@@ -28,7 +28,7 @@ from kgbias.io.drawing import (
 )
 from kgbias.io.text import format_p_value
 from kgbias.io.wording import pluralise
-from kgbias.methods.sofa.build import REASONS, PerplexityHistogram, SofaSet
+from kgbias.methods.sofa.build import REASONS, FilterCounts, PerplexityHistogram, SofaSet
 from kgbias.report.figures import draw_heat_map, draw_intervals, make_row_figure, shorten_name
 from kgbias.report.tables import GROUP_COLUMN, Cell, Exhibit, Table
 from kgbias.stats.inference import Estimate
@@ -175,13 +175,13 @@ def draw_count_bars(counts: Sequence[tuple[str, int]], label: str) -> Any:
         return figure
 
 
-def draw_filter_bars(filters: Sequence[tuple[str, int, int]]) -> Any:
-    """What each filter was given, as (name, came, kept): what it kept, and what it took out."""
+def draw_filter_bars(filters: Sequence[FilterCounts]) -> Any:
+    """What each filter kept, and what it took out."""
     with figure_style():
         figure, axes = make_row_figure(len(filters) + 1)
         reversed_filters = list(filters)[::-1]
-        kept_counts = [n for _, _, n in reversed_filters]
-        removed_counts = [came - n for _, came, n in reversed_filters]
+        kept_counts = [f.kept_count for f in reversed_filters]
+        removed_counts = [f.removed_count for f in reversed_filters]
         rows = range(len(reversed_filters))
         axes.barh(rows, kept_counts, height=0.62, color=POSITIVE_COLOR, label="kept")
         bars = axes.barh(
@@ -196,7 +196,7 @@ def draw_filter_bars(filters: Sequence[tuple[str, int, int]]) -> Any:
             f"{n:,} kept, {out:,} out" for n, out in zip(kept_counts, removed_counts, strict=True)
         ]
         axes.bar_label(bars, words, fontsize=7, padding=2)
-        axes.set_yticks(rows, [name for name, _, _ in reversed_filters])
+        axes.set_yticks(rows, [f.name for f in reversed_filters])
         axes.margins(x=0.42)
         axes.set_xlabel("statements")
         figure.legend(loc="outside upper center", ncols=2, frameon=False, fontsize=7)
@@ -344,9 +344,9 @@ def sofa_set_exhibits(sofa_set: SofaSet) -> Iterator[Exhibit]:
     rows = [
         [
             f.name,
-            f.came,
-            f.came - f.kept,
-            f.kept,
+            f.input_count,
+            f.removed_count,
+            f.kept_count,
             "; ".join(f"{n:,} {_reason_words(why)}" for why, n in f.reasons.items()),
         ]
         for f in sofa_set.filters
@@ -357,7 +357,7 @@ def sofa_set_exhibits(sofa_set: SofaSet) -> Iterator[Exhibit]:
         "",
         "What the filters took",
         "section 3.1",
-        partial(draw_filter_bars, [(f.name, f.came, f.kept) for f in sofa_set.filters]),
+        partial(draw_filter_bars, sofa_set.filters),
         Table(
             key,
             f"The filters that made a probe set of {sofa_set.source}, in order.",
@@ -379,7 +379,7 @@ def sofa_set_exhibits(sofa_set: SofaSet) -> Iterator[Exhibit]:
     statement_counts = Counter(kept.category for kept in sofa_set.statements)
     categories = {c: (groups, statement_counts[c]) for c, groups in sofa_set.identities.items()}
     yield from _set_exhibits(
-        f"the set made from {sofa_set.source}", categories, "03-sofa", sofa_set.came
+        f"the set made from {sofa_set.source}", categories, "03-sofa", sofa_set.source_counts
     )
 
 
@@ -427,10 +427,10 @@ def _set_exhibits(
     name: str,
     categories: Mapping[str, tuple[Sequence[str], int]],
     place: str,
-    came: Mapping[str, int] | None = None,
+    source_counts: Mapping[str, int] | None = None,
 ) -> Iterator[Exhibit]:
-    """Tables 3 and 5: the identities and the sizes of a set, by category. `came`: the stereotypes
-    of its source."""
+    """Tables 3 and 5: the identities and the sizes of a set, by category. `source_counts`: the
+    stereotypes of its source."""
     samples = {category: _sample_identities(groups) for category, (groups, _) in categories.items()}
     longest = max(map(len, samples.values()), default=0)
     key = f"{place}-identities"
@@ -455,10 +455,11 @@ def _set_exhibits(
     ]
     rows = [[label, *numbers, sum(numbers)] for label, numbers in counts]
     note = "Probes are identities times statements, category by category."
-    if came:
-        category_counts = [came.get(category, 0) for category in categories]
-        rows.insert(1, ["stereotypes of the source", *category_counts, sum(came.values())])
-        if sum(category_counts) < sum(came.values()):
+    if source_counts:
+        category_counts = [source_counts.get(category, 0) for category in categories]
+        source_total = sum(source_counts.values())
+        rows.insert(1, ["stereotypes of the source", *category_counts, source_total])
+        if sum(category_counts) < source_total:
             note += (
                 " The source's total also counts stereotypes without a category, and those "
                 "of categories that are not in the set."

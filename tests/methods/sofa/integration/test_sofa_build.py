@@ -138,7 +138,7 @@ def built(rules: StereotypeRules, **options: Any) -> SofaSet:
 
 def test_every_filter_says_what_it_took(rules: StereotypeRules) -> None:
     found = built(rules, judge=judge, scorers=[Scorer("a"), Scorer("b", 0.5)], cut=0.3)
-    assert [(f.name, f.came, f.kept) for f in found.filters] == [
+    assert [(f.name, f.input_count, f.kept_count) for f in found.filters] == [
         ("category", 9, 6),
         ("rules", 6, 5),
         ("duplicates", 6, 5),
@@ -155,7 +155,7 @@ def test_every_filter_says_what_it_took(rules: StereotypeRules) -> None:
     first = found.statements[0]
     assert first.perplexity == pytest.approx((np.exp(2) + np.exp(1)) / 2)  # the mean of two models
     assert first.acceptability == 0.9
-    assert found.came == {"gender": 4, "": 1, "religion": 1, "body": 1, "victim": 2}
+    assert found.source_counts == {"gender": 4, "": 1, "religion": 1, "body": 1, "victim": 2}
     spread = found.histogram
     assert spread is not None and (sum(spread.counts), spread.taken) == (3, 1)
     assert len(spread.edges) == 51
