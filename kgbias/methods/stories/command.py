@@ -190,7 +190,7 @@ def _print_links(story_links: "StoryLinks") -> None:
             for link in story_links.shown_links
         ),
     )
-    for matching_links in story_links.both:
+    for matching_links in story_links.mutual_links:
         invented_link, cast_link = matching_links.invented, matching_links.cast
         show.say(
             f"  {invented_link.group}, {invented_link.attribute} {invented_link.value}: log-odds "

@@ -96,16 +96,16 @@ class MutualLink:
 @dataclass(frozen=True, slots=True, repr=False)
 class StoryLinks(Result):
     """What goes with whom in a run's stories: `links` by category, group and how much they are the
-    group's own (by log-odds with a prior), the `floor` of each category, the links known in `both`
-    directions, how many stories were `told` of each group (if a model reads, without those that it
-    did not read), and in how many of those each attribute was `read`; `reader` is what read them:
-    "rules@1" or a model."""
+    group's own (by log-odds with a prior), the `floor` of each category, the `mutual_links`, how
+    many stories were told of each group, `story_counts` (if a model reads, without those that it
+    did not read), and in how many of those each attribute was read, `attribute_counts`; `reader` is
+    what read them: "rules@1" or a model."""
 
     links: tuple[StoryLink, ...]
     floor: tuple[LinkFloor, ...]
-    both: tuple[MutualLink, ...]
-    told: Mapping[str, int]
-    read: Mapping[str, Mapping[str, int]]
+    mutual_links: tuple[MutualLink, ...]
+    story_counts: Mapping[str, int]
+    attribute_counts: Mapping[str, Mapping[str, int]]
     reader: str
 
     @property
@@ -118,9 +118,11 @@ class StoryLinks(Result):
         return {
             "links": [asdict(link) for link in self.links],
             "floor": [asdict(floor) for floor in self.floor],
-            "both": [asdict(both) for both in self.both],
-            "told": dict(self.told),
-            "read": {group: dict(read) for group, read in self.read.items()},
+            "mutual_links": [asdict(link) for link in self.mutual_links],
+            "story_counts": dict(self.story_counts),
+            "attribute_counts": {
+                group: dict(counts) for group, counts in self.attribute_counts.items()
+            },
             "reader": self.reader,
         }
 
@@ -130,7 +132,7 @@ class StoryLinks(Result):
 
     def heading(self) -> str:
         return (
-            f"{pluralise(sum(self.told.values()), 'story', 'stories', spec=',')}, "
+            f"{pluralise(sum(self.story_counts.values()), 'story', 'stories', spec=',')}, "
             f"{len(self.shown_links)} links found"
         )
 

@@ -73,7 +73,7 @@ def test_a_link_is_mutual_beside_a_story_of_somebody_without_a_name() -> None:
         )
         for k in range(4)
     ]
-    pairs = {(m.invented.group, m.cast.group) for m in find_links(told, 8, deals=0).both}
+    pairs = {(m.invented.group, m.cast.group) for m in find_links(told, 8, deals=0).mutual_links}
     assert pairs == {("nurse", "woman"), ("woman", "nurse")}
 
 
@@ -106,7 +106,7 @@ def test_the_floor_deals_the_groups_anew() -> None:
     assert floor.mean < 1 and floor.high < 2
     assert found.as_dict()["floor"][0]["category"] == "kin"
     assert find_links(stories({"a": [5, 5, 5], "b": [1, 0, 0]}), 8, deals=50) == found
-    assert found.told == {"a": 24, "b": 24} and found.read == {
+    assert found.story_counts == {"a": 24, "b": 24} and found.attribute_counts == {
         "a": {"occupation": 15},
         "b": {"occupation": 1},
     }

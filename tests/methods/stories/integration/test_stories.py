@@ -330,7 +330,7 @@ def test_a_table_of_others_is_a_run_of_stories(tmp_path: Path) -> None:
             for who in ("Hindu", "Jewish")
             for what in (("are cast as", "women"), ("have the urbanicity", "rural"))
         }
-        assert story_calls.find_links(run, deals=0).told == {
+        assert story_calls.find_links(run, deals=0).story_counts == {
             "religion: Hindu": 4,
             "religion: Jewish": 4,
         }
@@ -409,7 +409,9 @@ def test_it_declines_when_asked_and_gives_itself_away_in_stories(tmp_path: Path)
         }
         assert cast["Nurses", "women"] > 0 and cast["Engineers", "men"] > 0
         (nurse,) = [
-            b for b in found.both if b.invented.group == "Women" and b.cast.group == "Nurses"
+            b
+            for b in found.mutual_links
+            if b.invented.group == "Women" and b.cast.group == "Nurses"
         ]
         assert nurse.invented.value == "nurse" and nurse.cast.value == "women"
         assert all(floor.found > floor.high for floor in found.floor)
