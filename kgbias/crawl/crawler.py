@@ -258,7 +258,7 @@ AfterRound = Callable[[Run, float], None]
 rounds to come will take."""
 
 WARM_UP_ANSWERS = 8  # answers of a trial that are not timed: they load the model
-TRIAL_ANSWERS = 64  # answers at most that are timed
+MAX_TRIAL_ANSWERS = 64  # answers that are timed
 
 
 def time_answers(
@@ -275,12 +275,12 @@ def time_answers(
         key=_prompt_number,
     )
     requests = _build_requests(config, _number_places(repeat_for_answers(config, plans)))
-    progress.stage("trial", min(len(requests), TRIAL_ANSWERS + WARM_UP_ANSWERS))
+    progress.stage("trial", min(len(requests), MAX_TRIAL_ANSWERS + WARM_UP_ANSWERS))
     began = monotonic()
     asker.ask(requests[:WARM_UP_ANSWERS])
     # 1e-9: answers from the log take no measurable time.
     answers_in_time = int(WARM_UP_ANSWERS * max_seconds / max(monotonic() - began, 1e-9))
-    batch_size = min(TRIAL_ANSWERS, max(WARM_UP_ANSWERS, answers_in_time))
+    batch_size = min(MAX_TRIAL_ANSWERS, max(WARM_UP_ANSWERS, answers_in_time))
     # What is in the log costs nothing: a batch is timed only if most of it was asked.
     for start in range(WARM_UP_ANSWERS, len(requests), batch_size):
         asked_before, started = asker.asked_count, monotonic()
@@ -349,7 +349,7 @@ def read_crawl_result(run: StoredRun) -> CrawlResult:
     """What a crawl in the store did, as far as its answers say, which are not known to be of one
     call or another."""
     result = CrawlResult(run.record)
-    board: dict[tuple[str, str], GroupProgress] = {}
+    progress_by_group: dict[tuple[str, str], GroupProgress] = {}
     names = {group.id: group.name for group in run.groups}
     last_attempts: dict[str, Generation] = {}
     for generation in run.generations():
@@ -362,13 +362,13 @@ def read_crawl_result(run: StoredRun) -> CrawlResult:
             last_attempts[place] = generation
         result.iterations = max(result.iterations, generation.iteration)
         result.cached_count += bool(generation.answer_key)
-        group_progress = board.setdefault(
+        group_progress = progress_by_group.setdefault(
             (generation.arm, generation.group_id),
             GroupProgress(generation.arm, names.get(generation.group_id, generation.group_id)),
         )
         group_progress.add(generation)
     result.unfilled_count = sum(last.outcome != "ok" for last in last_attempts.values())
-    result.groups = list(board.values())
+    result.groups = list(progress_by_group.values())
     return result
 
 
@@ -549,7 +549,7 @@ def _advise_on_form(config: CrawlConfig, generations: Sequence[Sequence[Generati
 def _plan_round(
     config: CrawlConfig,
     pools: Sequence[TriplePool],
-    board: Mapping[tuple[str, str], GroupProgress],
+    progress_by_group: Mapping[tuple[str, str], GroupProgress],
     widths: IntervalWidths | None,
     iteration: int,
 ) -> list[PromptPlan]:
@@ -565,7 +565,7 @@ def _plan_round(
             for pool in pools
             for plan in plan_expansion(config, pool, iteration)
             # Decided from the answers so far: an interrupted crawl decides as an uninterrupted one.
-            if not board[pool.arm, plan.group.id].has_reached(config.target_coverage)
+            if not progress_by_group[pool.arm, plan.group.id].has_reached(config.target_coverage)
             and not (widths and widths.is_narrow(pool.arm, plan.group))
         ),
     )

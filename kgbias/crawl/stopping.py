@@ -23,12 +23,12 @@ from kgbias.graph.types import Generation, Group, Score, TripleView
 from kgbias.io.wording import pluralise
 from kgbias.stats.inference import STATISTICS, Estimate, Sample, bootstrap
 
-MIN_PROMPTS = 30  # of a group, before its interval is believed
+MIN_INTERVAL_PROMPTS = 30  # of a group, before its interval is believed
 
 
 def mean_interval(sample: Sample) -> Estimate | None:
     """The mean of a sample with its interval; None if too few prompts were asked to believe it."""
-    if sample.design is None or len(sample.design.strata) < MIN_PROMPTS:
+    if sample.design is None or len(sample.design.strata) < MIN_INTERVAL_PROMPTS:
         return None
     estimate = bootstrap(sample, STATISTICS["mean"])
     return estimate if estimate.has_interval else None
@@ -207,9 +207,9 @@ class GroupProgress:
         return target is not None and self.statements > 0 and self.coverage >= target
 
 
-def describe_coverage(board: Iterable[GroupProgress]) -> str:
+def describe_coverage(groups: Iterable[GroupProgress]) -> str:
     """The mean and lowest coverage of the groups with statements, in one line."""
-    with_statements = [g for g in board if g.statements]
+    with_statements = [g for g in groups if g.statements]
     if not with_statements:
         return "no statement yet"
     lowest = min(with_statements, key=lambda g: (g.coverage, g.group))

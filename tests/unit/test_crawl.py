@@ -14,7 +14,7 @@ from kgbias.crawl.config import CrawlConfig, TargetWidth, read_crawl_config
 from kgbias.crawl.configure import configure
 from kgbias.crawl.crawler import crawl, read_crawl_result, time_answers
 from kgbias.crawl.seeds import SeedCategory, choose_seeds
-from kgbias.crawl.stopping import MIN_PROMPTS, Gauge
+from kgbias.crawl.stopping import MIN_INTERVAL_PROMPTS, Gauge
 from kgbias.crawl.strategies import ObjectDiversity, PredicateDiversity, TriplePool
 from kgbias.errors import Interrupted, RunConflict, UsageError
 from kgbias.graph.draws import Draws
@@ -378,7 +378,7 @@ def test_target_ci_width(tmp_path: Path) -> None:
         sample = Draws.from_run(run, counted).sample(own, "regard")
         found = bootstrap(sample, STATISTICS["mean"])
         assert found.high - found.low <= 0.5
-        assert sample.design is not None and len(sample.design.strata) >= MIN_PROMPTS
+        assert sample.design is not None and len(sample.design.strata) >= MIN_INTERVAL_PROMPTS
 
     store = SQLiteStore(str(tmp_path / "parts.db"))
     for _ in range(100):
