@@ -22,7 +22,8 @@ from kgbias.study.opening import open_completer, spec_of
 if TYPE_CHECKING:
     from kgbias.publish import Recipe
 
-ROUNDING = 1e-3  # floating-point sums differ a little between machines; scores are in [-1, 1]
+# Floating-point sums differ a little between machines; scores are in [-1, 1].
+DEFAULT_ROUNDING = 1e-3
 
 # The names in metrics of the models that come with kgbias.
 _OFFLINE_SCORER, _MINILM_ENCODER = "minilm-heads", "all-MiniLM-L6-v2"
@@ -97,7 +98,7 @@ def reproduce(
     store: PathLike | None = None,
     model: str | Completer | None = None,
     prompts: PathLike | None = None,
-    rounding: float = ROUNDING,
+    rounding: float = DEFAULT_ROUNDING,
     progress: Progress | bool | None = None,
     **opening: Unpack[ModelOptions],
 ) -> Reproduction:
