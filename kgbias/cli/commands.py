@@ -118,7 +118,10 @@ def list_sections() -> dict[str, list[tuple[str, str]]]:
     """The commands that the first page of the help describes, by heading: the main way, the
     methods, and those of other packages. The latter are not imported, so that their line says only
     whose they are."""
-    described = {_MAIN_WAY: _lines_of(_MAIN_WAY), _METHODS: sorted(_lines_of(_METHODS))}
+    described = {
+        _MAIN_WAY: _list_help_lines(_MAIN_WAY),
+        _METHODS: sorted(_list_help_lines(_METHODS)),
+    }
     added = [name for name in COMMANDS if not COMMANDS.is_own(name)]
     if added:
         described[_OTHER_PACKAGES] = [(n, f"Added by {COMMANDS.find_package(n)}.") for n in added]
@@ -129,12 +132,12 @@ def list_other_commands() -> list[tuple[str, str]]:
     """All other commands: their heading, and their names."""
     headings = dict.fromkeys(entry.section for entry in COMMANDS.own_entries.values())
     return [
-        (heading, ", ".join(name for name, _ in _lines_of(heading)))
+        (heading, ", ".join(name for name, _ in _list_help_lines(heading)))
         for heading in headings
         if heading not in (_MAIN_WAY, _METHODS)
     ]
 
 
-def _lines_of(section: str) -> list[tuple[str, str]]:
+def _list_help_lines(section: str) -> list[tuple[str, str]]:
     entries = COMMANDS.own_entries.items()
     return [(name, entry.help) for name, entry in entries if entry.section == section]
