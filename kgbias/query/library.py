@@ -104,7 +104,7 @@ class NamedQuery:
         run = StoredRun.find(store, parameter_values.get("run")) if "run" in known_names else None
         if run is not None:
             values["run"] = run.name
-        names = _find_names(self.kinds)
+        names = find_names(self.kinds)
         for name, value in values.items():
             if value not in (None, ""):
                 values[name] = _resolve_name(name, value, store, run, names)
@@ -127,7 +127,7 @@ class NamedQuery:
         run_pattern = " {run: $run}" if of_run else ""
         for kinds in sorted(kinds for kinds, reads_run in edges_read if reads_run == of_run):
             text = f"MATCH ()-[e:{kinds}{run_pattern}]->() RETURN 1 AS found LIMIT 1"
-            names = frozenset(kinds.split("|"))
+            names = find_names(self.kinds)  # the view is there
             if not store.query(text, {"run": run} if of_run else {}, names=names).rows:
                 place = f"run {run}" if run else "the store"
                 makes = how(_in_python(needs[1]), needs[1])
@@ -214,7 +214,7 @@ def _resolve_name(
 
 
 @cache
-def _find_names(kinds: frozenset[str]) -> frozenset[str]:
+def find_names(kinds: frozenset[str]) -> frozenset[str]:
     """What an embedded store is to read for the library's queries of these kinds, which share a
     view: the kinds, and the properties that these queries name; all, if one shows a path."""
     texts = [q.text for q in map(load_query, query_names()) if q.kinds == kinds]

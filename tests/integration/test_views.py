@@ -121,6 +121,25 @@ assert ask(paths, ("Generation",)) == ["0", "1", "2"] and len(built) == 2
     script(filled, tmp_path, code)
 
 
+def test_a_query_looks_its_names_up_in_the_view_that_it_reads(
+    filled: SQLiteStore, tmp_path: Path
+) -> None:
+    code = """
+from kgbias.query import load_query
+
+class Local:
+    def query(self, text, parameters=None, *, names):
+        return answer_query(kept, url, text, parameters or {}, names)
+
+values = {"group": "elves", "predicate": "love", "object": "song 1"}
+assert len(load_query("lineage").run(Local(), values).rows) == 1 and len(built) == 1
+kept = view_cache.ViewCache()
+assert load_query("flagged").run(Local(), {}).rows == [] and len(built) == 2
+assert load_query("flagged").explain_no_rows(Local(), {}) and len(built) == 2
+"""
+    script(filled, tmp_path, code)
+
+
 def test_every_write_is_seen(filled: SQLiteStore, tmp_path: Path) -> None:
     code = """
 assert len(ask()) == 3

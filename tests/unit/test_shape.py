@@ -17,6 +17,7 @@ from kgbias.graph.sqlite import SQLiteStore, selects
 from kgbias.graph.store import StoredRun
 from kgbias.io.progress import ProgressLines
 from kgbias.query import load_query, query_names
+from kgbias.query.library import find_names
 from tests.arms_data import arms_run
 from tests.contract.test_shape import RUN, everything
 from tests.texts import Texts
@@ -73,6 +74,14 @@ def test_no_part_of_the_view_compares_all_rows_of_two_tables(store: SQLiteStore)
 def test_the_library_asks_for_what_there_is() -> None:
     for name in query_names():
         assert load_query(name).kinds <= LABELS.keys() | TYPES.keys(), name
+
+
+def test_the_library_names_the_properties_that_it_reads() -> None:
+    lineage = find_names(load_query("lineage").kinds)
+    assert lineage >= {"Generation", "Answer", "prompt", "answer_key", "text", "position"}
+    assert not lineage & {"reason", "degree", "predicate"}  # the last is a parameter there
+    shows_paths = load_query("picture").kinds
+    assert find_names(shows_paths) == shows_paths | shape.PROPERTY_NAMES
 
 
 def test_the_description_has_all_there_is() -> None:
