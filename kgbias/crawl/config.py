@@ -328,7 +328,8 @@ class CrawlConfig:
             if not 0 <= count <= MAX_PARAMETER_COUNT:
                 raise OutOfRange(name, count, f"between 0 and {MAX_PARAMETER_COUNT:,}")
         other_strategies = [name for name in EXPANSIONS if name not in _PAPER_STRATEGIES]
-        if unknown := self.strategy_prompts.keys() - set(other_strategies):
+        unknown = self.strategy_prompts.keys() - set(other_strategies)
+        if unknown:
             raise UsageError(
                 f"`strategy_prompts` is for strategies other than "
                 f"{' and '.join(_PAPER_STRATEGIES)}, not "

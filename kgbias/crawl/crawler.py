@@ -441,14 +441,16 @@ def _run_rounds(
                     f"{retries.retry_count} refused prompts were asked again and refused again: "
                     "refused prompts are not asked again from now on"
                 )
-            if not iteration and (line := _advise_on_form(config, generations)):
-                progress.note(line)
-            asked_to_sample = config.temperature > 0 and not config.truncation.is_greedy
-            if not iteration and asked_to_sample and not _varies_within_prompts(generations):
-                progress.note(
-                    "every prompt got the same answer each time it was asked: the model does not "
-                    "sample; does the server honour the temperature?"
-                )
+            if iteration == 0:
+                advice = _advise_on_form(config, generations)
+                if advice:
+                    progress.note(advice)
+                asked_to_sample = config.temperature > 0 and not config.truncation.is_greedy
+                if asked_to_sample and not _varies_within_prompts(generations):
+                    progress.note(
+                        "every prompt got the same answer each time it was asked: the model does "
+                        "not sample; does the server honour the temperature?"
+                    )
             plans = []  # all of them are counted
             if after_round and iteration < config.rounds and asker.asked_count > asked_before:
                 rounds_left = (config.rounds - iteration) / (iteration + 1)

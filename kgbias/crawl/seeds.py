@@ -340,9 +340,10 @@ def _check_columns(file: Path, columns: Sequence[str]) -> None:
             f"{advise_on_columns(columns)}"
         )
     for column in folded:
-        if column not in TABLE_FORMAT.known_columns and (
-            nearest_column := nearest(column, TABLE_FORMAT.known_columns)
-        ):
+        if column in TABLE_FORMAT.known_columns:
+            continue
+        nearest_column = nearest(column, TABLE_FORMAT.known_columns)
+        if nearest_column:
             raise DataError(
                 f"{file} has a column {column!r} (did you mean {nearest_column}?); its columns "
                 f"are {column_list}"
@@ -456,14 +457,16 @@ def choose_seeds(
                 f"of your own groups "
                 "(`group`)"
             )
-        if name not in seeds_by_name and (
-            nearest_name := nearest(name, _category_names(seeds_by_name), 0.9)
-        ):
+        if name in seeds_by_name:
+            chosen_seeds.append(seeds_by_name[name])
+            continue
+        nearest_name = nearest(name, _category_names(seeds_by_name), 0.9)
+        if nearest_name:
             raise UsageError(
                 f"{name!r} would be a new category: did you mean {nearest_name}? Otherwise choose "
                 "a name that differs more"
             )
-        chosen_seeds.append(seeds_by_name.get(name) or new_category(name))
+        chosen_seeds.append(new_category(name))
     if own_groups:
         check_group_names(own_groups)
         if len(chosen_seeds) > 1:

@@ -136,7 +136,8 @@ class IntervalWidths:
         self._scores |= zip(new, self.gauge.score(list(new.values())), strict=True)
         for group_views in self._triples_by_group.values():
             for id, view in group_views.items():
-                if (score := self._scores[id]) is not None and not view.scores:
+                score = self._scores[id]
+                if score is not None and not view.scores:
                     group_views[id] = replace(view, scores={self.target.measure: score})
 
 
