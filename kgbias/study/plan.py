@@ -207,7 +207,8 @@ def _compare_step(path: Path, entry: Mapping[str, Any], runs: Sequence[str], out
     file = output / str(options.pop("path", "compare.json"))
     if len(as_names(options["runs"])) < 2:
         raise DataError(f"{path}: [[compare]] needs two or more `runs`")
-    if unknown := [name for name in as_names(options["runs"]) if name not in runs]:
+    unknown = [name for name in as_names(options["runs"]) if name not in runs]
+    if unknown:
         raise DataError(f"{path}: {no_such('run', unknown[0], runs)}")
     if file.suffix != ".json":
         raise DataError(f"{path}: the `path` of [[compare]] must end in .json")
@@ -273,7 +274,8 @@ def _query_step(path: Path, entry: Mapping[str, Any], output: Path) -> Step:
             parameter_names = {parameter.name for parameter in load_query(name).parameters}
         except UsageError as error:
             raise DataError(f"{path}: {error}") from None
-        if unknown := sorted(set(options.get("parameters", ())) - parameter_names):
+        unknown = sorted(set(options.get("parameters", ())) - parameter_names)
+        if unknown:
             raise DataError(
                 f"{path}: "
                 f"{no_such('parameter', unknown[0], sorted(parameter_names), f' of {name}')}"
@@ -355,7 +357,8 @@ class Plan:
                 f"{self.path} would read or write outside its folder, or a hidden file: "
                 f"{', '.join(self.outside)}: `trust` allows it"
             )
-        if clusters := [a for a in self.addresses if a.startswith("ray")]:
+        clusters = [a for a in self.addresses if a.startswith("ray")]
+        if clusters:
             raise UsageError(
                 f"{self.path} would join the cluster {clusters[0]}, whose nodes could run their "
                 "code here: `trust` allows it"
