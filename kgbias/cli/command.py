@@ -58,9 +58,10 @@ class Command(click.Command):
         its shared ones."""
         sections: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(context):
-            if not isinstance(parameter, click.Argument) and (
-                record := parameter.get_help_record(context)
-            ):
+            if isinstance(parameter, click.Argument):
+                continue
+            record = parameter.get_help_record(context)
+            if record:
                 heading = getattr(parameter, "section", "Options")
                 sections.setdefault(heading, []).append(record)
         for heading, records in sections.items():
