@@ -768,7 +768,7 @@ def _split_retries(
     # Of as many prompts as possible: the first answer to each, then the second.
     refused.sort(key=lambda place: (place.plan.answer, place.number))
     retries_needed = max(0, REFUSAL_RETRY_TRIALS - retries.retry_count)
-    # Once enough were retried, it is known whether asking again is of use: nothing is on trial.
+    # Once enough were retried, there is nothing to find out first: all of them go together.
     trial_places = refused[: retries_needed or len(refused)]
     trial_numbers = {place.number for place in trial_places}
     later_numbers = {place.number for place in refused} - trial_numbers
