@@ -367,7 +367,10 @@ def read_crawl_result(run: StoredRun) -> CrawlResult:
             GroupProgress(generation.arm, names.get(generation.group_id, generation.group_id)),
         )
         group_progress.add(generation)
-    result.unfilled_count = sum(last.outcome != "ok" for last in last_attempts.values())
+    last_outcomes = Counter(last.outcome for last in last_attempts.values())
+    # Every attempt but the last was followed by another.
+    result.retry_count = result.outcomes["refused"] - last_outcomes["refused"]
+    result.unfilled_count = len(last_attempts) - last_outcomes["ok"]
     result.groups = list(progress_by_group.values())
     return result
 

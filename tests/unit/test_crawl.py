@@ -184,6 +184,8 @@ def test_a_model_that_never_answers_well_ends(store: SQLiteStore) -> None:
     # And once twenty were refused again, nothing that was refused is asked again.
     assert result.outcomes == {"refused": 3 * 8 + 20} and result.retry_count == 20
     assert result.unfilled_count == 3 * 8
+    stored = read_crawl_result(StoredRun.find(store))
+    assert (stored.retry_count, stored.unfilled_count) == (20, 3 * 8)
     assert store.triples(result.run.id) == []
     assert sum(note.startswith("20 refused prompts were asked") for note in progress.notes) == 1
 
