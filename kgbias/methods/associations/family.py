@@ -77,7 +77,7 @@ _RESULT_COLUMNS = (
 REGARD_ATTRIBUTES = "regard"
 
 
-class BuiltTests(NamedTuple):
+class GroupTests(NamedTuple):
     """The tests, and why pairs were left out."""
 
     tests: list[AssociationTest]
@@ -122,13 +122,13 @@ class GroupTestSets:
         check_attributes(pair, remedy)
         return pair
 
-    def build_tests(self, groups: Groups) -> BuiltTests:
+    def build_tests(self, groups: Groups) -> GroupTests:
         """The tests, and why pairs were left out; `groups` "all" means every pair within a category
         with indicators for both. Raises UsageError for two groups that cannot be tested, or if no
         pair can be."""
         if groups != "all":
             x, y = (self.run.find_group(name) for name in groups)
-            return BuiltTests(
+            return GroupTests(
                 [
                     build_groups_test(
                         *target_sets(self.indicators, x, y, self.targets), *self.attribute_pair
@@ -149,7 +149,7 @@ class GroupTestSets:
                 tests_found.append(build_groups_test(*sets, *self.attribute_pair))
         if not tests_found:
             raise UsageError(next(iter(left_out), "no category of the run has two groups"))
-        return BuiltTests(tests_found, list(left_out))
+        return GroupTests(tests_found, list(left_out))
 
 
 _GROUP_PARAMETERS = frozenset({"topics", "attributes", "targets", "indicators"})
@@ -161,7 +161,7 @@ _INPUT_PARAMETERS: dict[str, frozenset[str]] = {
     "contexts of lpbs": frozenset({"apart"}),
     "tests": frozenset({"methods", "as_published"}),
     "groups": _GROUP_PARAMETERS | {"methods", "as_published"},
-    "every_group": _GROUP_PARAMETERS | {"arm", "seed"},
+    "every_group": _GROUP_PARAMETERS | {"arm"},
     "attributes regard": frozenset({"arm"}),
     "every_group of a model": frozenset({"encoding", "layer"}),
 }
@@ -505,7 +505,6 @@ def _associate_every_group(
             name: parameters[name] for name in ("encoding", "layer") if name in parameters
         }
         vectors = TemplateSetVectors(source.encoder, **encoder_options)
-    seed = {"seed": parameters["seed"]} if "seed" in parameters else {}
     targets, left_out = find_targets(
         group_sets.run.record, group_sets.indicators, group_sets.targets
     )
@@ -517,9 +516,7 @@ def _associate_every_group(
         for s in group_sets.run.find_all(GroupScore)
         if s.arm == statements.arm_label(*statements.arms)
     ]
-    return associate_groups(
-        targets, *group_sets.attribute_pair, vectors, regard, left_out=left_out, **seed
-    )
+    return associate_groups(targets, *group_sets.attribute_pair, vectors, regard, left_out=left_out)
 
 
 def _require_run(run: StoredRun | None) -> StoredRun:

@@ -9,7 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -181,17 +181,23 @@ def topic_attribute_sets(
     return sets[0], sets[1]
 
 
-def find_targets(
-    run: Run, indicators: Indicators, kind: str | None = None
-) -> tuple[dict[Group, WordSet], tuple[str, ...]]:
-    """The indicators of each group of the run (`Indicators.choose_for_category`), and the groups
-    with fewer than 8."""
+class GroupTargets(NamedTuple):
+    """The words that stand for each group, and the names of the groups with fewer than 8."""
+
+    targets: dict[Group, WordSet]
+    left_out: tuple[str, ...]
+
+
+def find_targets(run: Run, indicators: Indicators, kind: str | None = None) -> GroupTargets:
+    """The indicators of each group of the run (`Indicators.choose_for_category`)."""
     sets_by_group: dict[Group, WordSet] = {}
     for category in dict.fromkeys(group.category for group in run.groups):
         groups = [group for group in run.groups if group.category == category]
         sets_by_group |= indicators.choose_for_category(groups, kind)[1]
     left_out = tuple(group.name for group in run.groups if group not in sets_by_group)
-    return {group: sets_by_group[group] for group in run.groups if group in sets_by_group}, left_out
+    # In the order of the run, not of its categories.
+    targets = {group: sets_by_group[group] for group in run.groups if group in sets_by_group}
+    return GroupTargets(targets, left_out)
 
 
 def associate_groups(

@@ -84,6 +84,7 @@ def test_an_option_that_does_not_apply_is_one_line(arguments: str, why: str) -> 
         ({"tests": ["weat6"], "methods": ["ceat"]}, "ceat needs a language model"),
         ({"every_group": True, "methods": ["weat"]}, "methods has no effect here"),
         ({"every_group": True, "tails": "two"}, "tails has no effect here"),
+        ({"every_group": True, "seed": 1}, "seed has no effect here"),  # its interval is exact
         ({"groups": ("a", "b"), "arm": "none"}, "arm has no effect here, only with every_group"),
         ({"tests": ["weat6"], "targets": "names"}, "targets has no effect here"),
         ({"tests": ["weat6"], "indicators": "f"}, "indicators has no effect here"),
