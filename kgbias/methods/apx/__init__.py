@@ -21,9 +21,8 @@ from kgbias.parameters import Names, PathLike, ScorerOptions, as_names
 from kgbias.study.calls import public_call
 
 if TYPE_CHECKING:
-    from kgbias.graph.types import Flag, FlagTable
     from kgbias.io.tables_in_memory import Table
-    from kgbias.methods.apx.result import ApxResult
+    from kgbias.methods.apx.result import ApxResult, StoredFlag
     from kgbias.models.score.distributed import AnyScorer
     from kgbias.probe.sets import Descriptor
     from kgbias.study.opening import Model
@@ -148,12 +147,13 @@ def flag_table(
 
 
 @public_call
-def list_flags(study: "Study") -> Rows[tuple["FlagTable", "Flag"]]:
+def list_flags(study: "Study") -> Rows["StoredFlag"]:
     """The flags in the store, by model and group, the most strongly tied first.
 
     Frame columns: model, group, descriptor, axis, bias_score, z, level, groups.
     """
-    from kgbias.methods.apx.result import STORED_FLAG_COLUMNS
+    from kgbias.methods.apx.result import STORED_FLAG_COLUMNS, StoredFlag
 
     tables = study.context.graph.flags()
-    return Rows(((table, flag) for table in tables for flag in table.flags), STORED_FLAG_COLUMNS)
+    stored_flags = [StoredFlag(table, flag) for table in tables for flag in table.flags]
+    return Rows(stored_flags, STORED_FLAG_COLUMNS)

@@ -4,9 +4,11 @@ import csv
 import io
 import math
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+from kgbias.graph.types import Flag, FlagTable
 from kgbias.ids import content_id
 from kgbias.io.columns import Column
 from kgbias.io.files import write_text
@@ -15,15 +17,23 @@ from kgbias.probe.apx import ApxTable, find_flags, read_apx
 from kgbias.probe.result import ApxFlags
 from kgbias.stats.estimate import nan_to_none
 
+
+class StoredFlag(NamedTuple):
+    """A flag in the store, and the table that it is of."""
+
+    table: FlagTable
+    flag: Flag
+
+
 STORED_FLAG_COLUMNS = (
-    Column("model", get=lambda pair: pair[0].model),
-    Column("group", get=lambda pair: pair[1].group),
-    Column("descriptor", get=lambda pair: pair[1].descriptor),
-    Column("axis", get=lambda pair: pair[1].axis),
-    Column("bias_score", ".3f", get=lambda pair: pair[1].bias_score),
-    Column("z", ".2f", get=lambda pair: pair[1].z),
-    Column("level", ".3g", get=lambda pair: pair[0].level),
-    Column("groups", "d", get=lambda pair: pair[0].groups),
+    Column("model", get=attrgetter("table.model")),
+    Column("group", get=attrgetter("flag.group")),
+    Column("descriptor", get=attrgetter("flag.descriptor")),
+    Column("axis", get=attrgetter("flag.axis")),
+    Column("bias_score", ".3f", get=attrgetter("flag.bias_score")),
+    Column("z", ".2f", get=attrgetter("flag.z")),
+    Column("level", ".3g", get=attrgetter("table.level")),
+    Column("groups", "d", get=attrgetter("table.groups")),
 )
 
 
