@@ -616,7 +616,8 @@ def build_sofa_set(
     mean_perplexities: dict[str, float] = {}
     histogram = None
     if scorers and texts:
-        before = [row for row in distinct if row[1] in set(texts)]
+        accepted_texts = set(texts)
+        before = [(category, text) for category, text in distinct if text in accepted_texts]
         means = _mean_perplexities(texts, scorers, reporter)
         mean_perplexities = dict(zip(texts, map(float, means), strict=True))
         histogram = _build_histogram(means, cut)
