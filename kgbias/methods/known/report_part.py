@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from kgbias.evidence.evidence_table import summarise_floor
 from kgbias.graph.stereotypes import StereotypeMatches
@@ -73,12 +73,19 @@ def _share_exhibit(matches: StereotypeMatches, key: str, data: RunData) -> Exhib
     )
 
 
+class _RunMatches(NamedTuple):
+    """A run, and how it was held against a table."""
+
+    data: RunData
+    matches: StereotypeMatches
+
+
 def stereotype_comparison_exhibits(data: "MultiRunData", place: str) -> Iterator[Exhibit]:
     """For each table that at least two of the runs were held against, their shares side by side."""
-    tables: dict[str, list[tuple[RunData, StereotypeMatches]]] = {}
+    tables: dict[str, list[_RunMatches]] = {}
     for side in data.sides:
         for matches in side.run_data.stored.stereotype_matches():
-            tables.setdefault(matches.table.id, []).append((side.run_data, matches))
+            tables.setdefault(matches.table.id, []).append(_RunMatches(side.run_data, matches))
     shared = [same_table for same_table in tables.values() if len(same_table) > 1]
     for number, same_table in enumerate(shared, 1):
         yield _comparison_exhibit(
@@ -86,10 +93,8 @@ def stereotype_comparison_exhibits(data: "MultiRunData", place: str) -> Iterator
         )
 
 
-def _comparison_exhibit(
-    matches_by_run: list[tuple[RunData, StereotypeMatches]], key: str
-) -> Exhibit:
-    shares = [held.shares for _, held in matches_by_run]
+def _comparison_exhibit(matches_by_run: list[_RunMatches], key: str) -> Exhibit:
+    shares = [run.matches.shares for run in matches_by_run]
     rows = []
     for name, base, statement, form in _SHARE_ROWS:
         estimates = [each[name] for each in shares]
@@ -98,10 +103,10 @@ def _comparison_exhibit(
             for e in estimates:
                 row += [CellWithForm(e, form), None if math.isnan(e.value) else e.n]
             rows.append(row)
-    source = matches_by_run[0][1].table.name
+    source = matches_by_run[0].matches.table.name
     run_columns = []
-    for data, _ in matches_by_run:
-        name = data.run.name
+    for run in matches_by_run:
+        name = run.data.run.name
         run_columns.append(Column(name, ".1%", interval=True, title=name))
         run_columns.append(Column(f"n of {name}", ".0f", title=f"n of {name}"))
     return Exhibit(
@@ -121,23 +126,24 @@ def _comparison_exhibit(
     )
 
 
-def _comparison_note(matches_by_run: list[tuple[RunData, StereotypeMatches]]) -> str:
+def _comparison_note(matches_by_run: list[_RunMatches]) -> str:
     sought_by_run = [
-        {(each.group, each.entry.attribute) for each in held.heard} for _, held in matches_by_run
+        {(each.group, each.entry.attribute) for each in run.matches.heard} for run in matches_by_run
     ]
-    lines = [*_reading_notes(matches_by_run[0][1])]
+    lines = [*_reading_notes(matches_by_run[0].matches)]
     if any(own != sought_by_run[0] for own in sought_by_run):
         lines.append(
             "The runs have different groups, so these are not shares of the same stereotypes."
         )
-    if models_asked := [
-        f"{held.record['model']} ({data.run.name})"
-        for data, held in matches_by_run
-        if held.record["model"]
-    ]:
+    models_asked = [
+        f"{run.matches.record['model']} ({run.data.run.name})"
+        for run in matches_by_run
+        if run.matches.record["model"]
+    ]
+    if models_asked:
         lines.append(f"Believed: by {' and '.join(models_asked)}.")
-    for data, held in matches_by_run:
-        lines += [f"{data.run.name}: {line}" for line in _outdated_notes(held, data)]
+    for run in matches_by_run:
+        lines += [f"{run.data.run.name}: {line}" for line in _outdated_notes(run.matches, run.data)]
     lines.append("Whether two runs differ in these shares is not tested.")
     return " ".join(lines)
 
