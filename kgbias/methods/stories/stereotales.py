@@ -267,11 +267,12 @@ def _story_records(
         category, person = row["target_attribute"], _person_name(row)
         group = _kgbias_group(category, _value_key(row), str(run.config["reader"]))
         prompt = number_of[_prompt_key(row)]
-        number = sample_counts.get(key := (f"{category}/{group}/{person}", prompt), 0)
-        sample_counts[key] = number + 1
+        character = f"{category}/{group}/{person}"
+        number = sample_counts.get((character, prompt), 0)
+        sample_counts[character, prompt] = number + 1
         # From this number, `Profile.prompt_key` finds the prompt again.
         sample = number * len(prompts) + prompt
-        place = f"{key[0]}/{sample}"
+        place = f"{character}/{sample}"
         text = storable(row["story"])
         answers.append(Answer(content_id("story", run.id, place), run.model.id, text, "stop"))
         declined = is_refusal(text)
