@@ -167,7 +167,7 @@ class BatchedModel:
         with _say_batch_stays(batch_id):
             for progress in self._batches.watch(batch_id):
                 self._progress.note(f"{batch_id}: {progress.done:,} of {progress.total:,} done")
-        if progress.refusal and not self._batches.learn(
+        if progress.refusal and not self._batches.adapt_to_refusal(
             progress.refusal, next(iter(batch_requests.values()))
         ):
             self._store.drop_batch(batch.name)

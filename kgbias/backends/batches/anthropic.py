@@ -53,7 +53,7 @@ class AnthropicBatches(Batches):
         raw = await client.get(f"{_PATH}/{batch}/results", cast_to=httpx2.Response)
         return bytes(await raw.aread())
 
-    def _answer(self, result: Any) -> Any:
+    def _unpack_result(self, result: Any) -> Any:
         outcome = result["result"]
         if outcome["type"] == "succeeded":
             return outcome["message"]

@@ -21,14 +21,13 @@ from kgbias.models.base import Completion, Request
 from kgbias.models.http import Failure, parse_body, unforeseen_failure
 from kgbias.models.server import MAX_ATTEMPTS, RETRIED_CODES, ServerModel
 
-T = TypeVar("T")
-F = TypeVar("F")
+ResultT = TypeVar("ResultT")
+FieldT = TypeVar("FieldT")
 
 _POLL_SECONDS = (2.0, 60.0)  # seconds between two checks of a batch: at first, and at most
 _UNREADABLE_ERRORS = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError)
-_MAX_FAILED_CHECKS = (
-    20  # failed checks of a batch before giving up: a quarter of an hour without a network
-)
+# Failed checks of a batch before giving up: a quarter of an hour without a network.
+_MAX_FAILED_CHECKS = 20
 _MAX_READS = 3  # of results that are cut off
 _MAX_CLOCK_SKEW = timedelta(minutes=10)  # by which a provider's clock may be wrong
 
@@ -77,7 +76,7 @@ class Batches:
     def __init__(self, model: ServerModel) -> None:
         self._model = model
 
-    # What a provider defines; `client` is its own
+    # What a provider defines; `client` is that of its own library
 
     async def _create(self, client: Any, name: str, requests: Mapping[str, Request]) -> str:
         """Make a batch of requests, each with its key; returns its id."""
@@ -94,7 +93,7 @@ class Batches:
         """The results of a finished batch, a line of JSON each."""
         raise NotImplementedError
 
-    def _answer(self, result: Any) -> Any:
+    def _unpack_result(self, result: Any) -> Any:
         """The value of a response's body in a result, or a `Failure`. Raises LookupError, TypeError
         or AttributeError for anything else."""
         raise NotImplementedError
@@ -151,13 +150,13 @@ class Batches:
                 completions[key] = self._read_line(line, requests[key])
         return completions
 
-    def learn(self, reason: str, request: Request) -> bool:
-        """Whether a refused batch makes sense without what the refusal names."""
+    def adapt_to_refusal(self, reason: str, request: Request) -> bool:
+        """Leave out what a refusal of a batch names; whether the batch makes sense without it."""
         return self._model.adapt(reason, self._model.sent_parameters(request))
 
     def _read_line(self, line: Any, request: Request) -> Completion:
         try:
-            answer = self._answer(line)
+            answer = self._unpack_result(line)
         except (LookupError, TypeError, AttributeError):
             answer = line
         if isinstance(answer, Failure):
@@ -176,10 +175,10 @@ class Batches:
 
         async def create_once() -> str:
             nonlocal may_exist
-            if may_exist and (
-                existing_id := await self._find(client, name, keys, since, known_ids)
-            ):
-                return existing_id
+            if may_exist:
+                existing_id = await self._find(client, name, keys, since, known_ids)
+                if existing_id:
+                    return existing_id
             may_exist = True
             return self._check_id(await self._create(client, name, requests))
 
@@ -258,7 +257,9 @@ class Batches:
                 break
         return lines
 
-    async def _retry(self, call: Callable[[], Awaitable[T]], tries: int = MAX_ATTEMPTS) -> T:
+    async def _retry(
+        self, call: Callable[[], Awaitable[ResultT]], tries: int = MAX_ATTEMPTS
+    ) -> ResultT:
         """The result of a call, which is repeated after temporary faults."""
         reason, requested_wait = "", 0.0
         for attempt in range(tries):
@@ -285,7 +286,7 @@ class Batches:
         raise ModelError(reason)
 
 
-def read_field(body: bytes, name: str, kind: type[F]) -> F:
+def read_field(body: bytes, name: str, kind: type[FieldT]) -> FieldT:
     """A field of a response's JSON object. Raises ModelError if it is not an object or lacks it."""
     data = parse_body(body)
     value = data.get(name) if isinstance(data, dict) else None

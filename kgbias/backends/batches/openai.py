@@ -88,7 +88,7 @@ class OpenAIBatches(Batches):
         parts = [(await client.files.content(file)).content for file in files if file]
         return b"\n".join(parts)
 
-    def _answer(self, result: Any) -> Any:
+    def _unpack_result(self, result: Any) -> Any:
         if result.get("error"):  # batch_expired, batch_cancelled ...
             reason = error_message(result["error"]) or str(result["error"]["code"])
             return Failure(reason, is_dropped=True)

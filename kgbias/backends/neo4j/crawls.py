@@ -20,22 +20,22 @@ from itertools import chain, islice
 from queue import SimpleQueue
 
 from kgbias.backends.neo4j.loading import (
-    CreateBatch,
+    Creation,
     TripleRows,
-    create_generations,
-    create_triples,
+    build_generation_creation,
+    build_triple_creation,
+    collect_triple_rows,
     select_lacking,
-    triple_rows,
 )
-from kgbias.backends.neo4j.runs import Neo4jRuns, decision_statements, tie_decisions
+from kgbias.backends.neo4j.runs import Neo4jRuns, build_decision_queries, build_decision_tie
 from kgbias.backends.neo4j.session import (
     BATCH_ROWS,
-    IncompleteWrite,
+    MissingNodes,
+    ParametrisedQuery,
     Row,
-    Statement,
-    edge_statements,
+    build_edge_queries,
+    build_node_queries,
     flatten_row,
-    node_statements,
 )
 from kgbias.errors import StoreError
 from kgbias.graph import graph_tables, shape
@@ -55,12 +55,12 @@ from kgbias.graph.types import Generation, Score, Triple, TripleView
 
 # One statement for each kind of node, then the edges: MERGE on a node with a uniqueness constraint
 # locks only that node, and edges are merged between bound nodes.
-_NODES = {
+_MERGE_NODES = {
     part.label: f"UNWIND $rows AS row {shape.merge_text('n', part.label, 'row.uid', 'row.text')}"
     for part in shape.TRIPLE_PARTS
 }
 
-_TRIPLES = f"""
+_MERGE_TRIPLES = f"""
 UNWIND $rows AS row
 MATCH (g:SocialGroup {{uid: row.group_uid}}), (p:Predicate {{uid: row.predicate_uid}}),
       (o:Object {{uid: row.object_uid}})
@@ -70,53 +70,54 @@ ON CREATE SET t.group_uid = row.group_uid,
     t.name = coalesce(row.said, g.name) + ' ' + p.text + ' ' + o.text
 {shape.write_triple_edges("MERGE")}"""
 
-_STATES = """
+_MERGE_STATES = """
 UNWIND $rows AS row
 MATCH (s:Statement {uid: row.statement_uid})
 MATCH (t:Triple {uid: row.uid})
 MERGE (t)-[:STATES]->(s)"""
 
 
-def merge_generations(run_id: str, batch: Sequence[Generation]) -> list[Statement]:
+def build_generation_merges(run_id: str, batch: Sequence[Generation]) -> list[ParametrisedQuery]:
     """The writes of a batch, nodes before the edges that need them."""
     return [
-        *merge_triples([g.triple for g in batch if g.triple is not None]),
-        *node_statements(("Generation", map(graph_tables.generation_node, batch))),
-        *chain.from_iterable(map(edge_statements, graph_tables.generation_edges(run_id, batch))),
+        *build_triple_merges([g.triple for g in batch if g.triple is not None]),
+        *build_node_queries(("Generation", map(graph_tables.generation_node, batch))),
+        *chain.from_iterable(map(build_edge_queries, graph_tables.generation_edges(run_id, batch))),
     ]
 
 
-def merge_triples(triples: Sequence[Triple]) -> list[tuple[str, Row]]:
-    texts, rows = triple_rows(triples)
-    statements: list[tuple[str, Row]] = [
+def build_triple_merges(triples: Sequence[Triple]) -> list[ParametrisedQuery]:
+    """The writes of triples, nodes before the edges that need them."""
+    texts_by_label, rows = collect_triple_rows(triples)
+    node_queries: list[ParametrisedQuery] = [
         (
-            _NODES[label],
+            _MERGE_NODES[label],
             {"rows": [{"uid": uid, "text": text} for uid, text in nodes.items()]},
         )
-        for label, nodes in texts.items()
+        for label, nodes in texts_by_label.items()
     ]
     parameters = {
         "rows": [
             {
-                "uid": uid,
-                "group_uid": group,
-                "predicate_uid": predicate,
-                "object_uid": object,
-                "statement_uid": statement,
-                "said": said,
+                "uid": row.uid,
+                "group_uid": row.group,
+                "predicate_uid": row.predicate,
+                "object_uid": row.object,
+                "statement_uid": row.statement,
+                "said": row.group_said,
             }
-            for uid, group, predicate, object, statement, said in rows
+            for row in rows
         ]
     }
-    return [*statements, (_TRIPLES, parameters), (_STATES, parameters)]
+    return [*node_queries, (_MERGE_TRIPLES, parameters), (_MERGE_STATES, parameters)]
 
 
 MAX_WRITERS = 2  # more gains nothing: a client prepares batches no faster than two are written
 
 
 class BackgroundWriter:
-    """Does work in threads while more is prepared: `at_once` pieces at a time, begun in order. If
-    the program is stopped, work that was begun may or may not be done."""
+    """Does work in threads while more is prepared: `max_writers` pieces at a time, begun in order.
+    If the program is stopped, work that was begun may or may not be done."""
 
     def __init__(self, max_writers: int = MAX_WRITERS) -> None:
         self._max_writers = max_writers
@@ -183,7 +184,7 @@ class WriteLocks:
 
 
 # Recording a round again may read an answer differently than before.
-_FORGET_YIELDS = """
+_FORGET_YIELDED_AND_SHOWN = """
 UNWIND $uids AS uid
 MATCH (:Generation {uid: uid})-[e:YIELDED|SHOWN]->()
 DELETE e"""
@@ -194,7 +195,7 @@ UNWIND $uids AS uid
 MATCH (:Generation {uid: uid})-[y:YIELDED]->()
 DELETE y"""
 
-_YIELDED = """
+_WRITE_YIELDED = """
 UNWIND $rows AS row
 MATCH (n:Generation {uid: row[0]}), (t:Triple {uid: row[1]})
 MERGE (n)-[y:YIELDED]->(t) SET y = row[2], y.count = n.count"""
@@ -214,7 +215,7 @@ RETURN properties(n) AS n, g.name AS group, y.predicate AS predicate, y.object A
        y.count AS count, collect(t.uid) AS shown
 ORDER BY n.iteration, n.arm, n.path"""
 
-_SHOWN_TEXTS = """
+_READ_EXAMPLES = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 MATCH (n)-[y:YIELDED]->(t:Triple)
 MATCH (n)-[s:SHOWN]->(e:Triple)
@@ -233,7 +234,7 @@ RETURN n.uid AS uid, n.path AS path, n.group_uid AS group, n.arm AS arm, n.strat
 ORDER BY iteration, arm, path"""
 
 # Scores are found from the triples, which are few: a metric may have millions of scores.
-_TRIPLE_VIEWS = """
+_READ_TRIPLE_VIEWS = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 MATCH (n)-[y:YIELDED]->(t:Triple)
 WITH t, CASE WHEN $by_arm THEN n.arm ELSE '' END AS arm, sum(y.count) AS count
@@ -270,7 +271,7 @@ def build_generation(run_id: str, row: Row) -> Generation:
     return build_record(Generation, {**row["n"], **other_fields})
 
 
-def _scores(row: Row) -> dict[str, Score]:
+def _read_scores(row: Row) -> dict[str, Score]:
     scores = {}
     for s in sorted(row["scores"], key=lambda s: s["measure"]):
         # neo4j-admin imports an empty list as no property.
@@ -312,7 +313,7 @@ RETURN properties(n) AS n, g.name AS group, y.predicate AS predicate, y.object A
 ORDER BY n.iteration, n.path"""
 
 
-_ARMS = """
+_READ_ARMS = """
 MATCH (n:Generation)-[:IN]->(:Run {uid: $run})
 WHERE EXISTS { (n)-[:YIELDED]->(:Triple) }
 RETURN DISTINCT n.arm AS arm ORDER BY arm"""
@@ -335,11 +336,11 @@ ORDER BY uid, e.position"""
 
 
 _FORGET_PASSAGES = "MATCH (:Run {uid: $run})-[:HOLDS]->(p:Passage) DETACH DELETE p"
-_PASSAGES = """
+_READ_PASSAGES = """
 MATCH (:Run {uid: $run})-[holds:HOLDS]->(p:Passage)
 RETURN properties(p) AS p
 ORDER BY holds.position"""
-_RELATIONS = """
+_READ_RELATIONS = """
 MATCH (run:Run {uid: $run})-[:HOLDS]->(a:Passage)-[e:RELATED {run: run.name}]->(b:Passage)
 RETURN a.name AS source, b.name AS target, properties(e) AS e
 ORDER BY e.position"""
@@ -360,8 +361,8 @@ class Neo4jCrawls(Neo4jRuns):
         uid_parameters = {"uids": round_parameters["keep"]}
         self.write(
             (_FORGET_ROUND, round_parameters),
-            (_FORGET_YIELDS, uid_parameters),
-            *self._merge_statements(run_id, batch),
+            (_FORGET_YIELDED_AND_SHOWN, uid_parameters),
+            *self._build_merges(run_id, batch),
         )
 
     def load_import(self, run_id: str, generations: Iterable[Generation]) -> int:
@@ -370,66 +371,67 @@ class Neo4jCrawls(Neo4jRuns):
         writer = BackgroundWriter()  # the server writes while we make the next batch
         load_state = _LoadState()
         while batch := list(islice(stream, BATCH_ROWS)):
-            triples = triple_rows([g.triple for g in batch if g.triple is not None])
-            writer.start(partial(self._add, run_id, batch, triples, load_state))
+            triples = collect_triple_rows([g.triple for g in batch if g.triple is not None])
+            writer.start(partial(self._load_batch, run_id, batch, triples, load_state))
             total += len(batch)
         writer.wait()
         return total
 
-    def _add(
+    def _load_batch(
         self, run_id: str, batch: Sequence[Generation], triples: TripleRows, load_state: _LoadState
     ) -> None:
         """Write a batch of generations: create them, with those of their triples that the server
         lacks, or merge the whole batch if the server has one of them. If it had the triples of the
         batch before, as in a push, they are not looked up: creation fails as a whole if one is
         missing."""
-        if effective := latest_decisions(
-            self.decisions(run_id)
-        ):  # decisions may name other triples
+        effective = latest_decisions(self.decisions(run_id))
+        if effective:  # decisions may name other triples
             self.write(
-                *merge_generations(run_id, apply_decisions(batch, effective)), tie_decisions(run_id)
+                *build_generation_merges(run_id, apply_decisions(batch, effective)),
+                build_decision_tie(run_id),
             )
             return
-        creation = create_generations(run_id, batch)
+        creation = build_generation_creation(run_id, batch)
         *_, examples = graph_tables.generation_edges(run_id, batch)
-        creation.statements.extend(edge_statements(examples))
+        creation.queries.extend(build_edge_queries(examples))
         if load_state.triples_known and self._try_create(creation):
             return
         with self._lock_lacking(triples, load_state.locks) as triple_creation:
-            load_state.triples_known = not triple_creation.statements
-            combined = CreateBatch(
-                [*triple_creation.statements, *creation.statements],
-                triple_creation.nodes + creation.nodes,
+            load_state.triples_known = not triple_creation.queries
+            combined = Creation(
+                [*triple_creation.queries, *creation.queries],
+                triple_creation.node_count + creation.node_count,
             )
             if not self._try_create(combined):
-                self.write(*merge_generations(run_id, batch))
+                self.write(*build_generation_merges(run_id, batch))
 
-    def _try_create(self, creation: CreateBatch) -> bool:
-        """Run statements that create. False, with nothing done, if the server has what they create
+    def _try_create(self, creation: Creation) -> bool:
+        """Run queries that create. False, with nothing done, if the server has what they create
         or lacks what they build on, because another writer was faster or a commit was not
         acknowledged: then merge instead."""
         try:
-            self.write(*creation.statements, creates=creation.nodes)
+            self.write(*creation.queries, creates=creation.node_count)
         except StoreError as error:
             conflict = isinstance(error.__cause__, self._neo4j.exceptions.ConstraintError)
-            if not conflict and not isinstance(error, IncompleteWrite):
+            if not conflict and not isinstance(error, MissingNodes):
                 raise
             return False
         return True
 
     @contextmanager
-    def _lock_lacking(self, triples: TripleRows, locks: WriteLocks) -> Iterator[CreateBatch]:
+    def _lock_lacking(self, triples: TripleRows, locks: WriteLocks) -> Iterator[Creation]:
         """The writes of the triples that the server lacks, usually all or none. No other writer
         with these claims writes them meanwhile."""
         while True:
             lacking_rows = select_lacking(
-                triples, self._find_known({"Triple": [row[0] for row in triples[1]]})
+                triples, self._find_known({"Triple": [row.uid for row in triples.triples]})
             )
-            creation = CreateBatch([], 0)
-            if lacking_rows[1]:
-                ends = {**lacking_rows[0], "Statement": {row[4] for row in lacking_rows[1]}}
-                creation = create_triples(lacking_rows, self._find_known(ends))
-            with locks.lock(creation.shared) as is_free:
+            creation = Creation([], 0)
+            if lacking_rows.triples:
+                statement_ids = {row.statement for row in lacking_rows.triples}
+                ends = {**lacking_rows.texts_by_label, "Statement": statement_ids}
+                creation = build_triple_creation(lacking_rows, self._find_known(ends))
+            with locks.lock(creation.shared_ids) as is_free:
                 if is_free:
                     yield creation
                     return
@@ -446,13 +448,14 @@ class Neo4jCrawls(Neo4jRuns):
         )
         return {uid for row in rows for uid in row["uids"]}
 
-    def _merge_statements(self, run_id: str, batch: Sequence[Generation]) -> list[tuple[str, Row]]:
+    def _build_merges(self, run_id: str, batch: Sequence[Generation]) -> list[ParametrisedQuery]:
         """The writes of a batch, with the decisions about it applied."""
-        if not (effective := latest_decisions(self.decisions(run_id))):
-            return merge_generations(run_id, batch)
+        effective = latest_decisions(self.decisions(run_id))
+        if not effective:
+            return build_generation_merges(run_id, batch)
         return [
-            *merge_generations(run_id, apply_decisions(batch, effective)),
-            tie_decisions(run_id),
+            *build_generation_merges(run_id, apply_decisions(batch, effective)),
+            build_decision_tie(run_id),
         ]
 
     def add_decisions(self, run_id: str, decisions: Sequence[Decision]) -> None:
@@ -468,25 +471,25 @@ class Neo4jCrawls(Neo4jRuns):
             if triple is not None
         ]
         self.write(
-            *decision_statements(run_id, decisions),
-            *merge_triples(
+            *build_decision_queries(run_id, decisions),
+            *build_triple_merges(
                 [triple for triple in triple_by_generation.values() if triple is not None]
             ),
             (_FORGET_YIELDED, {"uids": sorted(triple_by_generation)}),
-            (_YIELDED, {"rows": rows}),
+            (_WRITE_YIELDED, {"rows": rows}),
         )
 
     def keep_triples(self, triples: Iterable[Triple]) -> None:
         stream = iter(triples)
         writer, locks = BackgroundWriter(), WriteLocks()
         while batch := list(islice(stream, BATCH_ROWS)):
-            writer.start(partial(self._add_triples, batch, triple_rows(batch), locks))
+            writer.start(partial(self._add_triples, batch, collect_triple_rows(batch), locks))
         writer.wait()
 
     def _add_triples(self, triples: Sequence[Triple], rows: TripleRows, locks: WriteLocks) -> None:
         with self._lock_lacking(rows, locks) as creation:
-            if creation.statements and not self._try_create(creation):
-                self.write(*merge_triples(triples))
+            if creation.queries and not self._try_create(creation):
+                self.write(*build_triple_merges(triples))
 
     def known_generations(self, ids: Sequence[str]) -> set[str]:
         return self._find_known({"Generation": ids})
@@ -498,7 +501,7 @@ class Neo4jCrawls(Neo4jRuns):
         return [tuple(row["said"]) for row in self.stream(_READ_TRIPLES, run=run_id)]
 
     def iter_example_rows(self, run_id: str) -> Iterator[ExampleRow]:
-        for row in self.stream(_SHOWN_TEXTS, run=run_id):
+        for row in self.stream(_READ_EXAMPLES, run=run_id):
             yield ExampleRow(
                 row["uid"],
                 row["triple"],
@@ -551,10 +554,10 @@ class Neo4jCrawls(Neo4jRuns):
                 row["predicate"],
                 row["object"],
                 row["count"],
-                _scores(row),
+                _read_scores(row),
                 row["arm"],
             )
-            for row in self.stream(_TRIPLE_VIEWS, run=run_id, by_arm=by_arm, metrics=metrics)
+            for row in self.stream(_READ_TRIPLE_VIEWS, run=run_id, by_arm=by_arm, metrics=metrics)
         ]
         views.sort(key=triple_sort_key(order))
         return views
@@ -567,7 +570,7 @@ class Neo4jCrawls(Neo4jRuns):
         return bool(self.read(query, run=run_id))
 
     def arms(self, run_id: str) -> list[str]:
-        return [row["arm"] for row in self.read(_ARMS, run=run_id)]
+        return [row["arm"] for row in self.read(_READ_ARMS, run=run_id)]
 
     def triples_of_arm(self, run_id: str, arm: str) -> Iterator[TripleView]:
         return (t for t in self.triples(run_id, by_arm=True) if t.arm == arm)
@@ -597,9 +600,11 @@ class Neo4jCrawls(Neo4jRuns):
     def save_profiles(self, run_id: str, profiles: Sequence[Profile]) -> None:
         self.write((_FORGET_PROFILES, {"run": run_id}))
         names, nodes = graph_tables.profile_nodes(profiles)
-        self.write_each((*node_statements(names, keep_existing=True), *node_statements(nodes)))
+        self.write_each(
+            (*build_node_queries(names, keep_existing=True), *build_node_queries(nodes))
+        )
         edges = graph_tables.profile_edges(run_id, profiles)
-        self.write_each(chain.from_iterable(map(edge_statements, edges)))
+        self.write_each(chain.from_iterable(map(build_edge_queries, edges)))
 
     def profiles(self, run_id: str) -> list[Profile]:
         parts: dict[str, list[ProfilePart]] = {}
@@ -616,12 +621,12 @@ class Neo4jCrawls(Neo4jRuns):
 
     def save_corpus(self, run_id: str, corpus: Corpus) -> None:
         self.write((_FORGET_PASSAGES, {"run": run_id}))
-        self.write_each(node_statements(graph_tables.passage_nodes(run_id, corpus)))
+        self.write_each(build_node_queries(graph_tables.passage_nodes(run_id, corpus)))
         edges = graph_tables.passage_edges(run_id, self.run_name(run_id), corpus)
-        self.write_each(chain.from_iterable(map(edge_statements, edges)))
+        self.write_each(chain.from_iterable(map(build_edge_queries, edges)))
 
     def corpus(self, run_id: str) -> Corpus:
         return Corpus(
-            tuple(self.records(Passage, _PASSAGES, run=run_id)),
-            tuple(self.records(Relation, _RELATIONS, run=run_id)),
+            tuple(self.records(Passage, _READ_PASSAGES, run=run_id)),
+            tuple(self.records(Relation, _READ_RELATIONS, run=run_id)),
         )

@@ -8,9 +8,9 @@ from kgbias.backends.neo4j.session import (
     MATCH_SPEC,
     MODEL_COLUMNS,
     Neo4jSession,
-    Statement,
-    edge_statements,
-    node_statements,
+    ParametrisedQuery,
+    build_edge_queries,
+    build_node_queries,
     read_model,
 )
 from kgbias.graph import graph_tables, shape
@@ -44,8 +44,8 @@ class Neo4jEdges(Neo4jSession, EdgeStore):
         assert node.run_edge is not None
         edges = node.edges_to(records)
         self.write(
-            *node_statements(graph_tables.record_nodes(node.record, records)),
-            *edge_statements(graph_tables.record_edges(node.run_edge, run_id, "", edges)),
+            *build_node_queries(graph_tables.record_nodes(node.record, records)),
+            *build_edge_queries(graph_tables.record_edges(node.run_edge, run_id, "", edges)),
         )
 
     def _read_nodes(self, node: NodeRecord, run_id: str) -> list[Any]:
@@ -66,7 +66,7 @@ class Neo4jEdges(Neo4jSession, EdgeStore):
         removals = _removals(edge, run_id, asking.id if asking else None, replacing)
         if edge.starts_at_run:
             table = graph_tables.record_edges(edge, run_id, "", records)
-            self.write(*removals, *edge_statements(table))
+            self.write(*removals, *build_edge_queries(table))
             return
         if removals:
             self.write(*removals)
@@ -85,7 +85,7 @@ class Neo4jEdges(Neo4jSession, EdgeStore):
 
     def _write_askings(self, asking: AskingRecord, run_id: str, records: Sequence[Any]) -> None:
         self.keep_models(record.model for record in records)
-        self.write(*edge_statements(graph_tables.asking_edges(asking.type, run_id, records)))
+        self.write(*build_edge_queries(graph_tables.asking_edges(asking.type, run_id, records)))
 
     def _read_askings(self, asking: AskingRecord, run_id: str) -> list[Any]:
         rows = self.read(
@@ -127,7 +127,7 @@ def _removals(
     run_id: str,
     asking_id: str | None,
     replacing: Mapping[str, Collection[str]],
-) -> list[Statement]:
+) -> list[ParametrisedQuery]:
     """The writes that remove what is replaced."""
     match = _match_edges(edge, "()", "()")
     conditions = [f"e.{name} IN ${name}" for name in replacing]

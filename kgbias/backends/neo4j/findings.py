@@ -10,10 +10,10 @@ from itertools import chain, groupby
 from kgbias.backends.neo4j.session import (
     BATCH_ROWS,
     Neo4jSession,
-    Statement,
-    edge_statements,
+    ParametrisedQuery,
+    build_edge_queries,
+    build_node_queries,
     flatten_row,
-    node_statements,
     vector_index,
 )
 from kgbias.errors import UsageError, no_such
@@ -43,7 +43,7 @@ from kgbias.graph.types import (
 from kgbias.graph.vectors import STORED_DTYPE, StatementVectors
 from kgbias.models.base import ModelInfo, Settings
 
-_METRIC = """
+_WRITE_METRIC = """
 MATCH (run:Run {uid: $run})
 MERGE (m:Metric {uid: $metric}) SET m += $properties
 WITH run, m
@@ -51,7 +51,7 @@ OPTIONAL MATCH (run)-[old:MEASURED_BY {measure: $properties.measure}]->(other)
 WHERE other <> m
 DELETE old
 MERGE (run)-[:MEASURED_BY {measure: $properties.measure}]->(m)"""
-_SCORES = """
+_WRITE_SCORES = """
 MATCH (m:Metric {uid: $metric})
 UNWIND $rows AS row
 MATCH (t:Triple {uid: row.triple})
@@ -62,7 +62,7 @@ _FORGET_TOPICS = (
     "MATCH (run:Run {uid: $run}) MATCH ()-[about:ABOUT {run: run.name}]->() DELETE about",
     "MATCH (:Run {uid: $run})-[:MODELLED_BY]->(m:TopicModel) DETACH DELETE m",
 )
-_TOPICS = """
+_WRITE_TOPICS = """
 UNWIND $rows AS row
 MERGE (topic:Topic {uid: row.uid})
 SET topic.words = row.words, topic.category = row.category,
@@ -76,14 +76,14 @@ SET topic.given = $given,
                             name + CASE name WHEN '' THEN '' ELSE ' ' END + word)
         ELSE $given END"""
 
-_READ_MODELS = """
+_READ_TOPIC_MODELS = """
 MATCH (:Run {uid: $run})-[:MODELLED_BY]->(m:TopicModel)
 OPTIONAL MATCH (m)-[found:FOUND]->(topic:Topic)
 WITH m, found, topic ORDER BY found.number
 RETURN m.uid AS uid, m.category AS category, m.settings AS settings,
        [t IN collect([properties(topic), properties(found)]) WHERE t[0] IS NOT NULL] AS topics
 ORDER BY category"""
-_READ_ABOUT = """
+_READ_TOPIC_ASSIGNMENTS = """
 MATCH (t:Triple)-[about:ABOUT {run: $name}]->(topic:Topic)
 RETURN about.model AS model, t.uid AS triple_id, topic.uid AS topic_id,
        about.probability AS probability, about.assigned AS assigned
@@ -108,7 +108,7 @@ WHERE EXISTS { MATCH (t)<-[:YIELDED]-(:Generation)-[:IN]->(run) }
 RETURN t.uid AS triple_id, properties(m) AS m, properties(a) AS a
 ORDER BY m.measure, triple_id, a.method"""
 
-_FORGET_EDGES = """
+_FORGET_TEST_EDGES = """
 UNWIND $rows AS uid
 MATCH (:AssociationTest {uid: uid})-[old:TARGET|ATTRIBUTE]->()
 DELETE old"""
@@ -125,21 +125,21 @@ MATCH (g:SocialGroup)-[e:FLAGGED]->(d:Descriptor)
 RETURN properties(e) AS e, g.name AS group, d.text AS descriptor, d.axis AS axis
 ORDER BY e.model, e.apx_uid, group, e.z, descriptor"""
 
-_READ_SETTINGS = """
+_READ_ITEM_SETTINGS = """
 MATCH (:BenchmarkItem)-[e:READ_BY]->(:Model {uid: $model})
 RETURN DISTINCT e.settings AS settings ORDER BY settings"""
 
 # Vectors are derived: nodes beside the graph. Those of an encoder also have a label of their own,
 # since an index holds vectors of one length.
-_UNIQUE_VECTORS = """
+_CREATE_VECTOR_CONSTRAINT = """
 CREATE CONSTRAINT kgbias_statementvector IF NOT EXISTS FOR (v:StatementVector)
 REQUIRE (v.predicate_uid, v.object_uid, v.encoder) IS UNIQUE"""
 # Quantized vectors shift a cosine by .01, enough to find what SQLite does not.
-_INDEX_VECTORS = """
+_CREATE_VECTOR_INDEX = """
 CREATE VECTOR INDEX {index} IF NOT EXISTS FOR (v:{label}) ON v.values
 OPTIONS {{indexConfig: {{`vector.dimensions`: {dimensions},
 `vector.similarity_function`: 'cosine', `vector.quantization.enabled`: false}}}}"""
-_VECTORS = """
+_WRITE_VECTORS = """
 UNWIND $rows AS row
 MERGE (v:StatementVector {{predicate_uid: row[0], object_uid: row[1], encoder: $encoder}})
 SET v:{label}, v.values = row[2]"""
@@ -151,7 +151,7 @@ WITH DISTINCT p.uid AS predicate, o.uid AS object
 MATCH (v:StatementVector {predicate_uid: predicate, object_uid: object, encoder: $encoder})
 RETURN predicate, object, v.values AS values ORDER BY predicate, object"""
 
-_LINKED_STATEMENTS = """
+_READ_LINKED_STATEMENTS = """
 MATCH (said:Statement)-[:NEAR {run: $name}]->(head:Statement)
 UNWIND [said.uid, head.uid] AS uid
 RETURN DISTINCT uid"""
@@ -199,7 +199,7 @@ RETURN CASE WHEN n:SocialGroup THEN 'group' ELSE 'object' END AS kind, n.uid AS 
 ORDER BY kind, node_id"""
 
 
-_VECTOR_BATCH = 1_000  # vectors written in one transaction: 8 MB
+_VECTORS_PER_BATCH = 1_000  # vectors written in one transaction: 8 MB
 
 
 class Neo4jFindings(Neo4jSession, CompositeStore):
@@ -208,12 +208,12 @@ class Neo4jFindings(Neo4jSession, CompositeStore):
     def save_scores(self, run_id: str, metric: Metric, scores: Sequence[Score]) -> None:
         rows = [{"triple": s.triple_id, "values": graph_tables.score_values(s)} for s in scores]
         statement = (
-            _METRIC,
+            _WRITE_METRIC,
             {"run": run_id, "metric": metric.id, "properties": to_properties(metric)},
         )
         # The metric becomes current together with its first scores.
-        self.write(statement, (_SCORES, {"rows": rows[:BATCH_ROWS], "metric": metric.id}))
-        self.write_rows(_SCORES, rows[BATCH_ROWS:], metric=metric.id)
+        self.write(statement, (_WRITE_SCORES, {"rows": rows[:BATCH_ROWS], "metric": metric.id}))
+        self.write_rows(_WRITE_SCORES, rows[BATCH_ROWS:], metric=metric.id)
 
     def scored_triples(self, metric: Metric, triple_ids: Sequence[str]) -> set[str]:
         rows = self.read(
@@ -256,24 +256,24 @@ class Neo4jFindings(Neo4jSession, CompositeStore):
         return {row["m"]["measure"]: build_record(Metric, row["m"]) for row in rows}
 
     def save_topics(self, run_id: str, models: Sequence[TopicModel]) -> None:
-        statements: list[Statement] = [(query, {"run": run_id}) for query in _FORGET_TOPICS]
+        queries: list[ParametrisedQuery] = [(query, {"run": run_id}) for query in _FORGET_TOPICS]
         nodes, _ = graph_tables.topic_model_nodes(run_id, models)
         topics = [
             property_values("Topic", t, uid=t.id) | {"plain": replace(t, given="").name}
             for model in models
             for t in model.topics
         ]
-        statements += [*node_statements(nodes), (_TOPICS, {"rows": topics})]
+        queries += [*build_node_queries(nodes), (_WRITE_TOPICS, {"rows": topics})]
         for table in graph_tables.topic_model_edges(run_id, self.run_name(run_id), models):
             # The run's own were removed above, so these need not be looked for.
-            statements += edge_statements(table, create=table[0] in ("ABOUT", "OUTLIER"))
-        self.write(*statements)
+            queries += build_edge_queries(table, create=table[0] in ("ABOUT", "OUTLIER"))
+        self.write(*queries)
 
     def topics(self, run_id: str) -> list[TopicModel]:
         if not (name := self.run_name(run_id)):
             return []
         about: dict[str, list[TopicAssignment]] = {}
-        for row in self.read(_READ_ABOUT, name=name):
+        for row in self.read(_READ_TOPIC_ASSIGNMENTS, name=name):
             about.setdefault(row["model"], []).append(build_record(TopicAssignment, row))
         return [
             build_record(
@@ -287,7 +287,7 @@ class Neo4jFindings(Neo4jSession, CompositeStore):
                     "about": tuple(sorted(about.get(row["uid"], ()), key=lambda a: a.triple_id)),
                 },
             )
-            for row in self.read(_READ_MODELS, run=run_id)
+            for row in self.read(_READ_TOPIC_MODELS, run=run_id)
         ]
 
     def name_topic(self, topic_id: str, given: str) -> None:
@@ -298,8 +298,8 @@ class Neo4jFindings(Neo4jSession, CompositeStore):
         existing_ids = {row["uid"] for row in self.read(_FIND_TRIPLES, uids=ids)}
         known_labels = [x for x in labels if x.triple_id in existing_ids]
         self.write(
-            *node_statements(graph_tables.rater_nodes(known_labels), keep_existing=True),
-            *edge_statements(graph_tables.label_edges(known_labels)),
+            *build_node_queries(graph_tables.rater_nodes(known_labels), keep_existing=True),
+            *build_edge_queries(graph_tables.label_edges(known_labels)),
         )
 
     def labels(self, measure: str | None = None) -> list[Label]:
@@ -309,7 +309,7 @@ class Neo4jFindings(Neo4jSession, CompositeStore):
         return int(self.read(_COUNT_LABELS, measure=measure)[0]["n"])
 
     def save_attributions(self, attributions: Sequence[WordAttribution]) -> None:
-        self.write_each(edge_statements(graph_tables.attribution_edges(attributions)))
+        self.write_each(build_edge_queries(graph_tables.attribution_edges(attributions)))
 
     def attributions(self, run_id: str) -> list[WordAttribution]:
         return [
@@ -333,23 +333,23 @@ class Neo4jFindings(Neo4jSession, CompositeStore):
         ids = {"rows": [node.id for node in nodes]}
         self.keep_models(node.model for node in nodes)
         self.write(
-            *node_statements(graph_tables.record_nodes(AssociationNode, nodes)),
-            (_FORGET_EDGES, ids),
-            *chain.from_iterable(map(edge_statements, graph_tables.test_edges(nodes))),
+            *build_node_queries(graph_tables.record_nodes(AssociationNode, nodes)),
+            (_FORGET_TEST_EDGES, ids),
+            *chain.from_iterable(map(build_edge_queries, graph_tables.test_edges(nodes))),
             *([(_TIE_TESTS, ids | {"run": run_id})] if run_id is not None else ()),
         )
 
     def save_flags(self, flag_table: FlagTable) -> None:
         self.write((_FORGET_FLAGS, {"apx": flag_table.id}))
         self.write_each(
-            node_statements(
+            build_node_queries(
                 graph_tables.group_nodes(f.group for f in flag_table.flags), keep_existing=True
             )
         )
         self.write_each(
-            node_statements(graph_tables.descriptor_nodes([flag_table]), keep_existing=True)
+            build_node_queries(graph_tables.descriptor_nodes([flag_table]), keep_existing=True)
         )
-        self.write_each(edge_statements(graph_tables.flag_edges([flag_table])))
+        self.write_each(build_edge_queries(graph_tables.flag_edges([flag_table])))
 
     def flags(self) -> list[FlagTable]:
         tables = []
@@ -372,18 +372,22 @@ class Neo4jFindings(Neo4jSession, CompositeStore):
         ]
         items = graph_tables.record_nodes(BenchmarkItem, [s.item for s in scores])
         self.keep_models([model])
-        self.write_each(node_statements(items))
-        self.write_each(edge_statements(("READ_BY", "BenchmarkItem", "Model", edges)))
+        self.write_each(build_node_queries(items))
+        self.write_each(build_edge_queries(("READ_BY", "BenchmarkItem", "Model", edges)))
 
     def item_settings(self, model: ModelInfo) -> list[Settings]:
-        return [read_settings(row["settings"]) for row in self.read(_READ_SETTINGS, model=model.id)]
+        return [
+            read_settings(row["settings"]) for row in self.read(_READ_ITEM_SETTINGS, model=model.id)
+        ]
 
     def save_near_duplicates(self, run_id: str, links: Sequence[NearDuplicate]) -> None:
         name = self.run_name(run_id)
         # Statements that only the old links held go with them.
-        old_ids = [row["uid"] for row in self.read(_LINKED_STATEMENTS, name=name)]
+        old_ids = [row["uid"] for row in self.read(_READ_LINKED_STATEMENTS, name=name)]
         self._add_statements([end for x in links for end in x.ends])
-        edge_writes = edge_statements(graph_tables.near_duplicate_edges(name, links), create=True)
+        edge_writes = build_edge_queries(
+            graph_tables.near_duplicate_edges(name, links), create=True
+        )
         self.write(
             (_FORGET_LINKS, {"name": name}), *edge_writes, (_FORGET_STATEMENTS, {"uids": old_ids})
         )
@@ -402,28 +406,28 @@ class Neo4jFindings(Neo4jSession, CompositeStore):
     def save_stereotype_matches(self, run_id: str, matches: StereotypeMatches) -> None:
         name = self.run_name(run_id)
         parameters = {"run": run_id, "name": name, "table": storable(matches.table.name)}
-        statements: list[Statement] = [(query, parameters) for query in _FORGET_MATCHES]
+        queries: list[ParametrisedQuery] = [(query, parameters) for query in _FORGET_MATCHES]
         for nodes in graph_tables.stereotype_nodes([matches]):
-            statements += node_statements(nodes)
+            queries += build_node_queries(nodes)
         for table in graph_tables.stereotype_edges(run_id, name, [matches]):
-            statements += edge_statements(table, create=table[0] != "LISTS")
-        self.write(*statements, *((query, {}) for query in _FORGET_STEREOTYPES))
+            queries += build_edge_queries(table, create=table[0] != "LISTS")
+        self.write(*queries, *((query, {}) for query in _FORGET_STEREOTYPES))
 
     def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
         if not vectors.statements:
             return
         label, index = vector_index(encoder)
-        self.write((_UNIQUE_VECTORS, {}))
+        self.write((_CREATE_VECTOR_CONSTRAINT, {}))
         if self.has_vector_index:
             dimensions = vectors.rows.shape[1]
-            text = _INDEX_VECTORS.format(index=index, label=label, dimensions=dimensions)
+            text = _CREATE_VECTOR_INDEX.format(index=index, label=label, dimensions=dimensions)
             self.write((text, {}))
         # Rounded to half precision, as SQLite keeps them: both stores give the same numbers.
         stored_rows = vectors.rows.astype(STORED_DTYPE).astype(float).tolist()
         rows = [[*ends, row] for ends, row in zip(vectors.statements, stored_rows, strict=True)]
-        for start in range(0, len(rows), _VECTOR_BATCH):
-            parameters = {"rows": rows[start : start + _VECTOR_BATCH], "encoder": encoder}
-            self.write((_VECTORS.format(label=label), parameters))
+        for start in range(0, len(rows), _VECTORS_PER_BATCH):
+            parameters = {"rows": rows[start : start + _VECTORS_PER_BATCH], "encoder": encoder}
+            self.write((_WRITE_VECTORS.format(label=label), parameters))
 
     def encoders(self) -> list[str]:
         query = "MATCH (v:StatementVector) RETURN DISTINCT v.encoder AS encoder ORDER BY encoder"
@@ -443,7 +447,7 @@ class Neo4jFindings(Neo4jSession, CompositeStore):
         touched_nodes = {(p.kind, p.node_id) for p in (*self.centralities(run_id), *centralities)}
         self.write((_FORGET_PLACES, {"run": run_id}))
         for table in graph_tables.centrality_edges(run_id, centralities):
-            self.write_each(edge_statements(table, create=True))
+            self.write_each(build_edge_queries(table, create=True))
         for kind in ("group", "object"):
             ids = sorted(id for place_kind, id in touched_nodes if place_kind == kind)
             self.write_rows(_SHOW_PLACES.format(label=LABEL_BY_KIND[kind]), ids)

@@ -22,21 +22,21 @@ _TRIPLE_STAYS = """(NOT t.uid IN $read AND
     OR EXISTS { (t)<-[:YIELDED|SHOWN]-(:Generation)-[:IN]->(o:Run) WHERE o <> run })"""
 _TEST_STAYS = """(NOT EXISTS { (x)<-[:TESTED]-(run) }
     OR EXISTS { (x)<-[:TESTED]-(o:Run) WHERE o <> run })"""
-_OF_TRIPLE = f"EXISTS {{ (n)<-[:SUBJECT|PREDICATE|OBJECT]-(t:Triple) WHERE {_TRIPLE_STAYS} }}"
-_OF_TEST = f"EXISTS {{ (n)<-[:TARGET|ATTRIBUTE]-(x:AssociationTest) WHERE {_TEST_STAYS} }}"
-_IN_PROBE_SET = (
+_HELD_BY_TRIPLE = f"EXISTS {{ (n)<-[:SUBJECT|PREDICATE|OBJECT]-(t:Triple) WHERE {_TRIPLE_STAYS} }}"
+_HELD_BY_TEST = f"EXISTS {{ (n)<-[:TARGET|ATTRIBUTE]-(x:AssociationTest) WHERE {_TEST_STAYS} }}"
+_HELD_BY_PROBE_SET = (
     f"""EXISTS {{ (n)<-[:ASKS]-(:ProbeSet)<-[:ON]-(x:SofaResult) WHERE {_TEST_STAYS} }}"""
 )
 
 
-def _run_edges(label: str) -> str:
+def _list_run_edges(label: str) -> str:
     """The types of edges at nodes of a label that name their run."""
     return "|".join(
         edge.type for edge in shape.run_indexed_edges() if any(label in ends for ends in edge.ends)
     )
 
 
-_STATEMENT_EDGES = _run_edges("Statement")
+_STATEMENT_EDGES = _list_run_edges("Statement")
 _RUN_TO_GROUP = "|".join(e.type for e in shape.EDGES if ("Run", "SocialGroup") in e.ends)
 _GROUP_EDGES = "|".join(
     e.type
@@ -46,7 +46,7 @@ _GROUP_EDGES = "|".join(
 
 
 def _statement_stays(variable: str) -> str:
-    return f"""({_IN_PROBE_SET.replace("(n)", f"({variable})")}
+    return f"""({_HELD_BY_PROBE_SET.replace("(n)", f"({variable})")}
     OR EXISTS {{ ({variable})-[p:{_STATEMENT_EDGES}]-() WHERE p.run <> run.name }})"""
 
 
@@ -55,16 +55,16 @@ _STATEMENTS_OF_RUN = "\n       UNION ".join(
     f"MATCH (n:Statement)-[:{edge} {{run: run.name}}]-() RETURN n"
     for edge in _STATEMENT_EDGES.split("|")
 )
-_OF_PROBE_SETS = "MATCH (run)-[:TESTED]->(:SofaResult)-[:ON]->(:ProbeSet)-[:ASKS]->"
+_MATCH_PROBE_SETS = "MATCH (run)-[:TESTED]->(:SofaResult)-[:ON]->(:ProbeSet)-[:ASKS]->"
 
-_SAID_TRIPLES = """
+_MATCH_RUN_TRIPLES = """
 MATCH (run:Run {uid: $run})
 CALL (run) { MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(t:Triple) RETURN t
        UNION MATCH (t:Triple) WHERE t.uid IN $read RETURN t }
 WITH DISTINCT run, t"""
 
 
-def _part_query(label: str, other_holders: str) -> str:
+def _build_part_query(label: str, other_holders: str) -> str:
     """The predicates or objects that only this run holds; `other_holders` is what else may hold
     one."""
     edge, uid = label.upper(), f"{label.lower()}_uid"
@@ -75,15 +75,15 @@ CALL (run) {{ MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:{ed
        UNION MATCH (t:Triple)-[:{edge}]->(n) WHERE t.uid IN $read RETURN n
        UNION MATCH ()-[:PROBED_BEFORE {{run: run.name}}]->(s)
              WITH DISTINCT s.{uid} AS uid MATCH (n:{label} {{uid: uid}}) RETURN n }}
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE}{other_holders}
+WITH DISTINCT run, n WHERE NOT ({_HELD_BY_TRIPLE}{other_holders}
     OR EXISTS {{ (s:Statement {{{uid}: n.uid}}) WHERE {_statement_stays("s")} }})"""
 
 
-def _held_query(node: NodeRecord) -> str:
+def _build_held_query(node: NodeRecord) -> str:
     """The nodes of a kind that runs hold which only this one has, and no edge of another."""
     matches = [f"MATCH (run)-[:{node.held_by}]->(n:{node.label}) RETURN n"]
     stays = [f"EXISTS {{ (n)<-[:{node.held_by}]-(o:Run) WHERE o <> run }}"]
-    for edge in _run_edges(node.label).split("|") if _run_edges(node.label) else ():
+    for edge in _list_run_edges(node.label).split("|") if _list_run_edges(node.label) else ():
         matches.append(f"MATCH (n:{node.label})-[:{edge} {{run: run.name}}]-() RETURN n")
         stays.append(f"EXISTS {{ (n)-[e:{edge}]-() WHERE e.run <> run.name }}")
     return f"""
@@ -95,7 +95,7 @@ WITH DISTINCT run, n WHERE NOT ({" OR ".join(stays)})"""
 # What only this run holds, label by label, in order of deletion. A node goes before whatever leads
 # to it: the next deletion then finishes one that was interrupted.
 _DELETED_FIRST = {
-    "StatementVector": f"""{_SAID_TRIPLES}
+    "StatementVector": f"""{_MATCH_RUN_TRIPLES}
 WITH DISTINCT run, t WHERE NOT {_TRIPLE_STAYS}
 MATCH (p:Predicate)<-[:PREDICATE]-(t)-[:OBJECT]->(o:Object)
 MATCH (n:StatementVector {{predicate_uid: p.uid, object_uid: o.uid}})
@@ -103,11 +103,11 @@ WHERE n.encoder IS NOT NULL  // so that their index finds it
 WITH DISTINCT run, n, p, o
 WHERE NOT EXISTS {{ (p)<-[:PREDICATE]-(t:Triple)-[:OBJECT]->(o) WHERE {_TRIPLE_STAYS} }}
 WITH DISTINCT run, n""",
-    "Object": _part_query(
+    "Object": _build_part_query(
         "Object",
-        f" OR {_OF_TEST} OR EXISTS {{ (n)<-[:PLACED]-(o:Run) WHERE o <> run }}",
+        f" OR {_HELD_BY_TEST} OR EXISTS {{ (n)<-[:PLACED]-(o:Run) WHERE o <> run }}",
     ),
-    "Predicate": _part_query("Predicate", ""),
+    "Predicate": _build_part_query("Predicate", ""),
     "Name": """
 MATCH (run:Run {uid: $run})
 CALL (run) { MATCH (n:Name)-[:PROBED_BEFORE {run: run.name}]->() RETURN n
@@ -121,11 +121,11 @@ CALL (run) {{ {_STATEMENTS_OF_RUN}
        UNION MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)-[:STATES]->(n)
                       RETURN n
        UNION MATCH (t:Triple)-[:STATES]->(n) WHERE t.uid IN $read RETURN n
-       UNION {_OF_PROBE_SETS}(n:Statement) RETURN n }}
+       UNION {_MATCH_PROBE_SETS}(n:Statement) RETURN n }}
 WITH DISTINCT run, n WHERE NOT {_statement_stays("n")}""",
     "Topic": f"""
 MATCH (run:Run {{uid: $run}})-[:MODELLED_BY]->(:TopicModel)-[:FOUND]->(n:Topic)
-WITH DISTINCT run, n WHERE NOT ({_OF_TEST}
+WITH DISTINCT run, n WHERE NOT ({_HELD_BY_TEST}
     OR EXISTS {{ (n)<-[:FOUND]-(:TopicModel)<-[:MODELLED_BY]-(o:Run) WHERE o <> run }})""",
     "Category": f"""
 MATCH (run:Run {{uid: $run}})
@@ -139,8 +139,8 @@ MATCH (run:Run {{uid: $run}})
 CALL (run) {{ MATCH (run)-[:SEEDED]->(n:SocialGroup) RETURN n
        UNION MATCH (run)<-[:IN]-(:Generation)-[:YIELDED|SHOWN]->(:Triple)
                             -[:SUBJECT]->(n:SocialGroup) RETURN n
-       UNION {_OF_PROBE_SETS}(n:SocialGroup) RETURN n }}
-WITH DISTINCT run, n WHERE NOT ({_OF_TRIPLE} OR {_OF_TEST} OR {_IN_PROBE_SET}
+       UNION {_MATCH_PROBE_SETS}(n:SocialGroup) RETURN n }}
+WITH DISTINCT run, n WHERE NOT ({_HELD_BY_TRIPLE} OR {_HELD_BY_TEST} OR {_HELD_BY_PROBE_SET}
     OR EXISTS {{ (n)-[:FLAGGED]->() }}
     OR EXISTS {{ (n)<-[:{_RUN_TO_GROUP}]-(o:Run) WHERE o <> run }}
     OR EXISTS {{ (n)<-[p:{_GROUP_EDGES}]-() WHERE p.run <> run.name }}
@@ -167,8 +167,8 @@ WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:SOUGHT]-(o:Run) WHERE o <> run }"
     "StereotypeTable": """
 MATCH (run:Run {uid: $run})-[:HELD_AGAINST]->(n:StereotypeTable)
 WITH DISTINCT run, n WHERE NOT EXISTS { (n)<-[:HELD_AGAINST]-(o:Run) WHERE o <> run }""",
-    **{node.label: _held_query(node) for node in held_nodes()},
-    "Triple": f"""{_SAID_TRIPLES}
+    **{node.label: _build_held_query(node) for node in held_nodes()},
+    "Triple": f"""{_MATCH_RUN_TRIPLES}
 WITH DISTINCT run, t, t AS n WHERE NOT {_TRIPLE_STAYS}""",
     "TopicModel": "MATCH (:Run {uid: $run})-[:MODELLED_BY]->(n:TopicModel) WITH n",
     "Passage": "MATCH (:Run {uid: $run})-[:HOLDS]->(n:Passage) WITH n",

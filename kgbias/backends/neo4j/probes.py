@@ -5,8 +5,8 @@ from itertools import chain
 
 from kgbias.backends.neo4j.edges import Neo4jEdges
 from kgbias.backends.neo4j.session import (
-    edge_statements,
-    node_statements,
+    build_edge_queries,
+    build_node_queries,
 )
 from kgbias.graph import graph_tables
 from kgbias.graph.record import to_properties
@@ -18,7 +18,7 @@ from kgbias.graph.types import (
     storable,
 )
 
-_NAMES = """
+_WRITE_NAMES = """
 UNWIND $rows AS row
 MERGE (n:Name {uid: row.uid}) ON CREATE SET n.text = row.text, n.name = row.text
 SET n.form = row.form, n.root = row.root
@@ -60,7 +60,7 @@ class Neo4jProbes(Neo4jEdges):
 
     def save_names(self, names: Sequence[GroupName]) -> None:
         rows = [to_properties(n) | {"uid": n.id, "group": n.group_id or None} for n in names]
-        self.write_rows(_NAMES, rows)
+        self.write_rows(_WRITE_NAMES, rows)
 
     def names(self, run_id: str | None = None, belief_run_id: str | None = None) -> list[GroupName]:
         query = _READ_NAMES if run_id is None else _READ_PROBED_NAMES
@@ -73,7 +73,7 @@ class Neo4jProbes(Neo4jEdges):
         objects = [(t.object_id, storable(t.object)) for t in triples]
         for label, texts_by_id in (("Predicate", predicates), ("Object", objects)):
             rows = [graph_tables.text_node(label, uid, text) for uid, text in texts_by_id]
-            self.write_each(node_statements((label, rows), keep_existing=True))
+            self.write_each(build_node_queries((label, rows), keep_existing=True))
         self._add_statements([StatementEdge(t.predicate_id, t.object_id, "") for t in triples])
 
     def statements(self, run_id: str, belief_run_id: str) -> list[tuple[str, str]]:
@@ -84,29 +84,31 @@ class Neo4jProbes(Neo4jEdges):
         parts = probe_set.parts
         texts = {s.id: storable(s.text) for part in parts for s in part.statements}
         statements = [graph_tables.text_node("Statement", uid, text) for uid, text in texts.items()]
-        self.write_each(node_statements(graph_tables.record_nodes(ProbeSet, [probe_set])))
-        self.write_each(node_statements(("Category", [{"name": part.category} for part in parts])))
+        self.write_each(build_node_queries(graph_tables.record_nodes(ProbeSet, [probe_set])))
         self.write_each(
-            node_statements(
+            build_node_queries(("Category", [{"name": part.category} for part in parts]))
+        )
+        self.write_each(
+            build_node_queries(
                 graph_tables.group_nodes(g for part in parts for g in part.groups),
                 keep_existing=True,
             )
         )
-        self.write_each(node_statements(("Statement", statements), keep_existing=True))
+        self.write_each(build_node_queries(("Statement", statements), keep_existing=True))
         for table in graph_tables.probe_set_edges([probe_set]):
-            self.write_each(edge_statements(table))
+            self.write_each(build_edge_queries(table))
 
     def save_sofa_results(self, run_id: str | None, results: Sequence[SofaResult]) -> None:
         for result in results:
             categories = [{"name": c.category} for c in result.categories]
             self.keep_models([result.model])
             self.write(
-                *node_statements(graph_tables.record_nodes(SofaResult, [result])),
-                *node_statements(("Category", categories)),
+                *build_node_queries(graph_tables.record_nodes(SofaResult, [result])),
+                *build_node_queries(("Category", categories)),
                 (_FORGET_SOFA, {"uid": result.id}),
             )
             self.write_each(
-                chain.from_iterable(map(edge_statements, graph_tables.sofa_edges([result])))
+                chain.from_iterable(map(build_edge_queries, graph_tables.sofa_edges([result])))
             )
             if run_id is not None:
                 self.write((_TIE_SOFA, {"run": run_id, "uid": result.id}))

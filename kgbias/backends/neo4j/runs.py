@@ -8,16 +8,15 @@ A batch left with a provider is a node that is not part of the graph.
 from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from itertools import chain
-from typing import NamedTuple
 
 from kgbias.backends.neo4j.leases import NodeLease
 from kgbias.backends.neo4j.session import (
     MATCH_SPEC,
     MODEL_COLUMNS,
     Neo4jSession,
-    Row,
-    edge_statements,
-    node_statements,
+    ParametrisedQuery,
+    build_edge_queries,
+    build_node_queries,
     read_model,
 )
 from kgbias.errors import RunNotFound, no_such
@@ -39,7 +38,7 @@ from kgbias.graph.types import (
 )
 from kgbias.io.resources import __version__
 
-_RUN = f"""
+_READ_RUN = f"""
 MATCH (run:Run {{name: $name}})-[:OF]->(m:Model)
 {MATCH_SPEC}
 OPTIONAL MATCH (run)-[seeded:SEEDED]->(group:SocialGroup)
@@ -70,7 +69,7 @@ SET s.category = row.category, s.names = row.names"""
 
 # Goes over the run three times: outcomes are counted together before they are told apart, and
 # nothing that an import lacks is looked up.
-_SUMMARIES = """
+_READ_SUMMARIES = """
 CALL (run) {
     MATCH (g:Generation)-[:IN]->(run)
     WHERE g.strategy <> 'reading'
@@ -101,19 +100,19 @@ ORDER BY run.seq
 """
 
 
-_FORGET_STEREOTYPES = f"""
+_FORGET_STEREOTYPE_EDGES = f"""
 MATCH ()-[s:STEREOTYPE|{"|".join(TONES).upper()} {{run: $name}}]->()
 CALL (s) {{ DELETE s }} IN TRANSACTIONS OF 10000 ROWS"""
 
 # POSITIVE, NEUTRAL and NEGATIVE edges stand beside those, since Neo4j Browser colours edges by type
 # alone.
 # FOREACH over a list of one or none is Cypher's `if`.
-_TONE_EDGES = "WITH g, o, s, regard.label AS tone\n" + "\n".join(
+_CREATE_TONE_EDGES = "WITH g, o, s, regard.label AS tone\n" + "\n".join(
     f"FOREACH (_ IN CASE WHEN tone = '{tone}' THEN [1] ELSE [] END | "
     f"CREATE (g)-[e:{tone.upper()}]->(o) SET e = properties(s))"
     for tone in TONES
 )
-_SCORE = "OPTIONAL MATCH (t)-[{measure}:SCORED]->(:Metric {{uid: ${measure}}})"
+_MATCH_SCORE = "OPTIONAL MATCH (t)-[{measure}:SCORED]->(:Metric {{uid: ${measure}}})"
 _DERIVE_EDGES = """
 MATCH (run:Run {{uid: $run}})<-[:IN]-(n:Generation)-[y:YIELDED]->(t:Triple)
 WITH run, t, n.arm AS arm, sum(y.count) AS count
@@ -128,13 +127,13 @@ CALL (run, t, arm, count) {{
 }} IN TRANSACTIONS OF 10000 ROWS"""
 
 
-def _derive_query(measures: Collection[str]) -> str:
+def _build_derive_query(measures: Collection[str]) -> str:
     """The query that makes the edges of a run with metrics for these measures: what was not
     measured is not looked for at each triple."""
     return _DERIVE_EDGES.format(
-        scores="\n    ".join(_SCORE.format(measure=m) for m in measures),
+        scores="\n    ".join(_MATCH_SCORE.format(measure=m) for m in measures),
         values="".join(f"{m}: {m}.value, " for m in measures),
-        toned=_TONE_EDGES if "regard" in measures else "",
+        toned=_CREATE_TONE_EDGES if "regard" in measures else "",
     )
 
 
@@ -145,24 +144,19 @@ MATCH (n:Generation {uid: d.generation_uid})
 MERGE (d)-[:DECIDES]->(n)"""
 
 
-def decision_statements(run_id: str, decisions: Sequence[Decision]) -> list[tuple[str, Row]]:
+def build_decision_queries(run_id: str, decisions: Sequence[Decision]) -> list[ParametrisedQuery]:
     """The writes of these decisions, without their effects on generations."""
     return [
-        *node_statements(("Decision", map(decision_properties, decisions)), keep_existing=True),
-        *chain.from_iterable(map(edge_statements, graph_tables.decision_edges(run_id, decisions))),
+        *build_node_queries(("Decision", map(decision_properties, decisions)), keep_existing=True),
+        *chain.from_iterable(
+            map(build_edge_queries, graph_tables.decision_edges(run_id, decisions))
+        ),
     ]
 
 
-class ParametrisedQuery(NamedTuple):
-    """A query with its parameters."""
-
-    text: str
-    parameters: Row
-
-
-def tie_decisions(run_id: str) -> ParametrisedQuery:
+def build_decision_tie(run_id: str) -> ParametrisedQuery:
     """The write that ties a run's decisions to the generations that exist."""
-    return ParametrisedQuery(_TIE_DECISIONS, {"run": run_id})
+    return _TIE_DECISIONS, {"run": run_id}
 
 
 class Neo4jRuns(Neo4jSession):
@@ -195,7 +189,7 @@ class Neo4jRuns(Neo4jSession):
         self.keep_models([run.model])
         self.write(
             (_CREATE_RUN, run_parameters | {"model": run.model.id}),
-            *node_statements(("Category", map(to_properties, run.categories))),
+            *build_node_queries(("Category", map(to_properties, run.categories))),
             (_CREATE_SEEDS, {"uid": run.id, "rows": groups}),
         )
 
@@ -245,7 +239,7 @@ class Neo4jRuns(Neo4jSession):
         return [self._read_run(row["name"]) for row in rows]
 
     def _read_run(self, name: str) -> Run:
-        (row,) = self.read(_RUN, name=name)
+        (row,) = self.read(_READ_RUN, name=name)
         groups = tuple(
             Group.from_node(g["name"], g["category"], g["variants"] or (), g["names"] or ())
             for g in row["groups"]
@@ -278,7 +272,7 @@ class Neo4jRuns(Neo4jSession):
     def _summaries(self, match: str, **parameters: str) -> list[RunSummary]:
         return [
             RunSummary(self.find_run(row["name"]), **{k: v for k, v in row.items() if k != "name"})
-            for row in self.read(match + _SUMMARIES, **parameters)
+            for row in self.read(match + _READ_SUMMARIES, **parameters)
         ]
 
     def answers(self, keys: Sequence[str]) -> dict[str, Answer]:
@@ -287,7 +281,7 @@ class Neo4jRuns(Neo4jSession):
 
     def keep_answers(self, answers: Sequence[Answer]) -> None:
         nodes = graph_tables.record_nodes(Answer, answers)
-        self.write_each(node_statements(nodes, keep_existing=True))
+        self.write_each(build_node_queries(nodes, keep_existing=True))
 
     def change_token(self) -> ChangeToken:
         # Each of these is a number that the server keeps at hand, however large the graph.
@@ -313,9 +307,9 @@ class Neo4jRuns(Neo4jSession):
         metric = {row["measure"]: row["uid"] for row in rows}
         # One row a metric, all with the run's name; none if the run is gone.
         for row in rows[:1]:
-            self.write_alone(_FORGET_STEREOTYPES, name=row["name"])
+            self.write_alone(_FORGET_STEREOTYPE_EDGES, name=row["name"])
             uids = {m: metric[m] for m in DERIVED_MEASURES if m in metric}
-            self.write_alone(_derive_query(uids), run=run_id, **uids)
+            self.write_alone(_build_derive_query(uids), run=run_id, **uids)
 
     def decisions(self, run_id: str) -> list[Decision]:
         rows = self.read(

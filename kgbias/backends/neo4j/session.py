@@ -32,15 +32,15 @@ from kgbias.models.base import ModelInfo
 from kgbias.models.http import is_key_withheld
 
 Row = Mapping[str, Any]
-Statement = tuple[str, Row]  # a query and its parameters
+ParametrisedQuery = tuple[str, Row]  # a query and its parameters
 _Ending = tuple[Any, BaseException | None]  # the result of some work, or its error
 
 BATCH_ROWS = 5_000  # rows of one UNWIND
 _MAX_WAIT_SECONDS = 600.0  # how long a crawl waits for a server that went away
 _MAX_RETRY_SECONDS = 3.0  # how long the driver retries silently before we say that we are waiting
 _SILENT_WAIT_SECONDS = 10.0  # after which it is said that a server is waited for
-_MAX_ANSWER_SECONDS = 10  # for the first answer of a server
-_LAST_SECONDS = 0.5  # after Ctrl-C, for the server to end what it was asked
+_MAX_FIRST_ANSWER_SECONDS = 10  # for the first answer of a server
+_MAX_INTERRUPTED_SECONDS = 0.5  # after Ctrl-C, for the server to end what it was asked
 _MIN_SERVER_VERSION = (5, 23)  # the first with CALL (variable) { ... }
 _MIN_VECTOR_INDEX_VERSION = (5, 18)
 
@@ -97,8 +97,8 @@ def run_within(seconds: float, work: Callable[[], None]) -> None:
         raise errors[0]
 
 
-class IncompleteWrite(StoreError):
-    """A write did not find everything it builds on."""
+class MissingNodes(StoreError):
+    """A write did not find all the nodes that it builds on, and so created too few."""
 
 
 class Neo4jSession:
@@ -139,7 +139,7 @@ class Neo4jSession:
                 max_transaction_retry_time=_MAX_RETRY_SECONDS,
             )
             # `connection_timeout` ends with the connection: a silent server would be waited for.
-            run_within(_MAX_ANSWER_SECONDS, self._driver.verify_connectivity)
+            run_within(_MAX_FIRST_ANSWER_SECONDS, self._driver.verify_connectivity)
         except (
             neo4j.exceptions.Neo4jError,
             neo4j.exceptions.DriverError,
@@ -160,7 +160,7 @@ class Neo4jSession:
             self._driver.close()
         elif not self._is_left:
             with suppress(Exception):
-                run_within(_LAST_SECONDS, self._driver.close)
+                run_within(_MAX_INTERRUPTED_SECONDS, self._driver.close)
 
     def content_version(self) -> None:
         """None: a server has no text that changes with every write."""
@@ -205,17 +205,17 @@ class Neo4jSession:
             except Exception as error:
                 wait.wait_after(error)
 
-    def write(self, *statements: tuple[str, Mapping[str, Any]], creates: int | None = None) -> None:
-        """Run statements in one transaction. They must be safe to repeat: a transaction whose
-        commit was not acknowledged is sent again. Raises Incomplete, and changes nothing, if they
-        do not create exactly `creates` nodes."""
+    def write(self, *queries: ParametrisedQuery, creates: int | None = None) -> None:
+        """Run queries in one transaction. They must be safe to repeat: a transaction whose commit
+        was not acknowledged is sent again. Raises MissingNodes, and changes nothing, if they do not
+        create exactly `creates` nodes."""
 
         def work(tx: Any) -> None:
             created = 0
-            for query, parameters in statements:
+            for query, parameters in queries:
                 created += tx.run(query, parameters).consume().counters.nodes_created
             if creates is not None and created != creates:
-                raise IncompleteWrite(f"{self.url} created {created} of {creates} nodes")
+                raise MissingNodes(f"{self.url} created {created} of {creates} nodes")
 
         self._run_work(lambda session: session.execute_write(work))
 
@@ -253,10 +253,10 @@ class Neo4jSession:
         )
         return [flatten_row(row) for row in rows]
 
-    def write_each(self, statements: Iterable[Statement]) -> None:
-        """Run statements, each in its own transaction."""
-        for statement in statements:
-            self.write(statement)
+    def write_each(self, queries: Iterable[ParametrisedQuery]) -> None:
+        """Run queries, each in its own transaction."""
+        for query in queries:
+            self.write(query)
 
     def write_rows(self, query: str, rows: Sequence[Row | str], **parameters: Any) -> None:
         """Run a query that UNWINDs $rows, a batch of rows per transaction."""
@@ -318,8 +318,8 @@ class Neo4jSession:
         )
 
     def write_alone(self, query: str, **parameters: Any) -> None:
-        """Run one statement that makes its own transactions (CALL ... IN TRANSACTIONS)."""
-        # The server refuses such a statement inside a transaction.
+        """Run one query that makes its own transactions (CALL ... IN TRANSACTIONS)."""
+        # The server refuses such a query inside a transaction.
         self._run_work(lambda session: session.run(query, parameters).consume())
 
     def query(
@@ -404,7 +404,7 @@ class Neo4jSession:
             result, error = self._await_ending(endings)
         except KeyboardInterrupt:
             with suppress(queue.Empty):
-                endings.get(timeout=_LAST_SECONDS)
+                endings.get(timeout=_MAX_INTERRUPTED_SECONDS)
                 raise
             if is_stopping():
                 self._leave_if_silent()
@@ -417,7 +417,7 @@ class Neo4jSession:
         """How the work ended."""
         if is_stopping():
             with suppress(queue.Empty):
-                return endings.get(timeout=_LAST_SECONDS)
+                return endings.get(timeout=_MAX_INTERRUPTED_SECONDS)
             self._leave_if_silent()
         with suppress(queue.Empty):
             return endings.get(timeout=_SILENT_WAIT_SECONDS)
@@ -432,7 +432,7 @@ class Neo4jSession:
         """Raise KeyboardInterrupt, now and whenever more is asked, unless the server answers."""
         if not self._is_left:
             try:
-                run_within(2 * _LAST_SECONDS, self._driver.verify_connectivity)
+                run_within(2 * _MAX_INTERRUPTED_SECONDS, self._driver.verify_connectivity)
                 return
             except Exception:
                 self._is_left = True
@@ -452,7 +452,7 @@ class Neo4jSession:
             if is_interrupted or is_stopping():
                 # To close it is to wait for the rest of what was asked.
                 with suppress(Exception):
-                    run_within(_LAST_SECONDS, session.close)
+                    run_within(_MAX_INTERRUPTED_SECONDS, session.close)
             else:
                 session.close()
 
@@ -465,8 +465,8 @@ class Neo4jSession:
     def _explain_error(self, error: Exception) -> StoreError:
         if isinstance(error, TimeoutError):
             return StoreError(
-                f"{self.url} does not answer within {_MAX_ANSWER_SECONDS} s: is there a Neo4j "
-                "server at that port?"
+                f"{self.url} does not answer within {_MAX_FIRST_ANSWER_SECONDS} s: is there a "
+                "Neo4j server at that port?"
             )
         code = getattr(error, "code", "") or ""
         if "Unauthorized" in code and self._is_password_withheld:
@@ -567,17 +567,19 @@ def flatten_row(row: Row) -> dict[str, Any]:
     return flat_row | {name: value for name, value in row.items() if not isinstance(value, dict)}
 
 
-def node_statements(table: NodeTable, *, keep_existing: bool = False) -> Iterator[Statement]:
+def build_node_queries(
+    table: NodeTable, *, keep_existing: bool = False
+) -> Iterator[ParametrisedQuery]:
     """The writes of nodes, a batch each. With `keep_existing`, a node that exists stays as it
     is."""
     label, rows = table
     key = shape.get_node(label).key
     set_clause = "ON CREATE SET n = row" if keep_existing else "SET n += row"
     query = f"UNWIND $rows AS row MERGE (n:{label} {{{key}: row.{key}}}) {set_clause}"
-    return _batches(query, rows)
+    return _iter_batches(query, rows)
 
 
-def edge_statements(table: EdgeTable, *, create: bool = False) -> Iterator[Statement]:
+def build_edge_queries(table: EdgeTable, *, create: bool = False) -> Iterator[ParametrisedQuery]:
     """The writes of edges between existing nodes, a batch each; `create` edges are not looked for
     first."""
     kind, start, end, rows = table
@@ -590,10 +592,11 @@ MATCH (a:{start} {{{start_key}: row[0]}})
 MATCH (b:{end} {{{end_key}: row[1]}})
 {edge}
 SET e += row[2]"""
-    return _batches(query, (list(row) for row in rows))
+    return _iter_batches(query, (list(row) for row in rows))
 
 
-def _batches(query: str, rows: Iterable[Any]) -> Iterator[Statement]:
+def _iter_batches(query: str, rows: Iterable[Any]) -> Iterator[ParametrisedQuery]:
+    """The query for each batch of rows."""
     stream = iter(rows)
     while batch := list(islice(stream, BATCH_ROWS)):
         yield query, {"rows": batch}

@@ -19,7 +19,7 @@ from collections.abc import Generator, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 
 from kgbias import errors
 from kgbias.errors import KgbiasError, MissingExtra, ModelError, UsageError, first_line
@@ -53,7 +53,12 @@ class PieceFailure:
         return kind.get(self.kind, ModelError)(self.message)
 
 
-PieceOutcome = tuple[int, Any, PieceFailure | None]  # the number of the piece, and its result
+class PieceOutcome(NamedTuple):
+    """The number of a piece, with its result, or why it was not done."""
+
+    number: int
+    result: Any = None
+    failure: PieceFailure | None = None
 
 
 def pack_work(work: Work[Any, Any]) -> bytes:
@@ -86,15 +91,14 @@ class RayWorker:
 
     def _do_piece(self, number: int, piece: bytes, work: bytes) -> PieceOutcome:
         if failure := self.failure(work):
-            return number, None, failure
+            return PieceOutcome(number, failure=failure)
         for attempts_left in reversed(range(MAX_ATTEMPTS)):
             try:
-                return number, self._work(pickle.loads(piece)), None
+                return PieceOutcome(number, self._work(pickle.loads(piece)))
             except Exception as error:
-                if not attempts_left or isinstance(
-                    error, KgbiasError
-                ):  # it would fail the same way again
-                    return number, None, PieceFailure.from_error(error)
+                would_fail_again = isinstance(error, KgbiasError)
+                if would_fail_again or not attempts_left:
+                    return PieceOutcome(number, failure=PieceFailure.from_error(error))
                 time.sleep(_RETRY_SECONDS)
         raise AssertionError("there is at least one attempt")
 
@@ -193,11 +197,8 @@ class RayCluster:
                         del remaining[number]
                         yield outcome
             for number in remaining:
-                yield (
-                    number,
-                    None,
-                    PieceFailure("", "the workers ended, perhaps for lack of memory", False),
-                )
+                reason = "the workers ended, perhaps for lack of memory"
+                yield PieceOutcome(number, failure=PieceFailure("", reason, is_final=False))
         except BaseException:  # they have pieces in hand
             self.dismiss()
             raise

@@ -4,7 +4,7 @@ The environment at the time of vLLM's import decides how it works. Its engine ru
 not in a separate one: what it computes together then depends only on the requests, and nothing is
 left behind if this process is killed. It reports nothing to anybody, and logs to stderr.
 
-One engine serves a completer (`vllm_model`) and a scorer (`score.vllm`) of the same weights.
+One engine serves a completer (`completer`) and a scorer (`scorer`) of the same weights.
 """
 
 import gc
@@ -170,9 +170,8 @@ def _load_engine(files: ModelFiles, dtype: str, notify: Notify) -> VLLMEngine:
         return VLLMEngine(files.info, tokenizer, llm)
 
 
-_open_engines: dict[
-    tuple[str, str, str], VLLMEngine
-] = {}  # one at most: it takes the memory that there is
+# By model, files and dtype. One at most: it takes the memory that there is.
+_open_engines: dict[tuple[str, str, str], VLLMEngine] = {}
 
 
 def open_engine(files: ModelFiles, dtype: str, notify: Notify) -> VLLMEngine:

@@ -130,7 +130,7 @@ def test_a_database_that_has_become_silent_is_said_to_be_waited_for(
 def test_a_server_that_says_nothing_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, texts: Texts
 ) -> None:
-    monkeypatch.setattr(session, "_MAX_ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr(session, "_MAX_FIRST_ANSWER_SECONDS", 0.2)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         port = silent.getsockname()[1]
         with texts.raises(StoreError):

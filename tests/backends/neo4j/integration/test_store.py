@@ -171,7 +171,7 @@ def songs(count: int, *, of: int) -> list[Triple]:
 def merges(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The sizes of batches that are merged from now on, since they could not be created."""
     sizes: list[int] = []
-    for name in ("merge_generations", "merge_triples"):
+    for name in ("build_generation_merges", "build_triple_merges"):
         merged = getattr(crawls, name)
 
         def counted(*given: Any, merged: Any = merged) -> Any:
