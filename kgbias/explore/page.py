@@ -265,7 +265,7 @@ def _describe_measure(measure: Measure, runs: Sequence[StoredRun]) -> dict[str, 
     digits = "".join(c for c in measure.form.partition(".")[2] if c.isdigit())
     return {
         "name": measure.name,
-        "scale": statements.measure_scale(measure),
+        "scale": statements.find_measure_scale(measure),
         "signed": measure.form.startswith("+"),
         "digits": int(digits or 2),
         "range": measure.range,

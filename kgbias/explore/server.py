@@ -111,7 +111,7 @@ def render_served_page(
     what stories say, and echoes unless `selection` leaves echoes out. `label`: the address of the
     page to label on."""
     selection = selection or Selection()
-    cache_entry = _cache_entry(runs, selection, seed)
+    cache_entry = _find_cache_entry(runs, selection, seed)
     page_data = _read_cache(cache_entry) if cache_entry else None
     if page_data is None:
         page_data = _read_page_data(runs, selection, seed, progress or SilentProgress())
@@ -163,7 +163,9 @@ def _build_row_index(page_data: _PageData, runs: Sequence[StoredRun]) -> RowInde
     return row_index
 
 
-def _cache_entry(runs: Sequence[StoredRun], selection: Selection, seed: int) -> CacheEntry | None:
+def _find_cache_entry(
+    runs: Sequence[StoredRun], selection: Selection, seed: int
+) -> CacheEntry | None:
     """Where the data read of the runs is kept; None if their store does not tell its state."""
     store = runs[0].store
     if any(run.store is not store for run in runs):

@@ -343,7 +343,7 @@ def build_block(table: StatementTable) -> ColumnBlock:
     for measure in table.measures:
         block.add_numbers(
             f"row.{measure.name}",
-            quantise(table.values[measure.name], measure_scale(measure)),
+            quantise(table.values[measure.name], find_measure_scale(measure)),
             "i16",
         )
     # How often each was said, round by round: a filter of strategy or round counts again.
@@ -371,7 +371,7 @@ def build_id_block(table: StatementTable) -> ColumnBlock:
     return block
 
 
-def measure_scale(measure: Measure) -> int:
+def find_measure_scale(measure: Measure) -> int:
     """The scale of a measure: its values are stored as whole multiples of 1 / scale."""
     return 10_000 if measure.range is not None else 1_000
 
