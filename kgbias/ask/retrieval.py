@@ -562,10 +562,10 @@ def add_neighbours(
         "limit": _MAX_QUERY_ROWS,
     }
     rows = query.run(run.store, query_parameters).records()
-    return replace(retrieval, neighbours=_first_neighbours(rows, number_by_key, sentence_by_key))
+    return replace(retrieval, neighbours=_select_neighbours(rows, number_by_key, sentence_by_key))
 
 
-def _first_neighbours(
+def _select_neighbours(
     rows: Sequence[dict[str, object]],
     number_by_key: Mapping[TripleKey, int],
     sentence_by_key: Mapping[TripleKey, TripleView],

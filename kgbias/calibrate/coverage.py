@@ -126,7 +126,7 @@ def measure_coverage(
             raise Interrupted(f"crawl {number + 1} of {crawls}: {stop}") from None
         run = StoredRun(store, result.run)
         score_triples(run, scorers)
-        samples_by_crawl.append(_samples_of_run(run))
+        samples_by_crawl.append(_read_samples(run))
         topics.append(Calibration(truth, run).topic_counts)
         progress.advance(1, answers=result.asked_count)
     ids = {g.name: g.id for g in config.groups}
@@ -202,7 +202,7 @@ def count_false_positives(
     ]
 
 
-def _samples_of_run(run: StoredRun) -> dict[tuple[str, str], Sample]:
+def _read_samples(run: StoredRun) -> dict[tuple[str, str], Sample]:
     statements = select_statements(run)
     draws = Draws.from_run(run, statements)
     triples_by_group = defaultdict(list)

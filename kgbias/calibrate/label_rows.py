@@ -183,10 +183,11 @@ def _labelling_order(scores: Values, statement_numbers: Values, rng: np.random.G
 
 @dataclass(frozen=True, slots=True)
 class TrialCounts:
-    """What became of the intervals: how many held the truth, of how many, and the ratio of their
-    mean width to that of as many labels alone."""
+    """What became of trials: the hits (intervals that held the truth, or tests that told a null
+    apart), of how many, and the ratio of the intervals' mean width to that of as many labels
+    alone."""
 
-    covered: int
+    hits: int
     total: int
     width: float = float("nan")
 
@@ -280,14 +281,14 @@ def _build_row(
 
 def _covered_estimate(errors: tuple[str, ...], labels: int) -> Estimate:
     trial_counts = run_coverage_trials(errors, labels)
-    return proportion(trial_counts.covered, trial_counts.total)
+    return proportion(trial_counts.hits, trial_counts.total)
 
 
 def _pooled_estimate(errors: tuple[str, ...], labels: int) -> Estimate:
     """The interval is over trials taken for independent groups: those of a trial share its labels,
     so that it is a little too narrow."""
     trial_counts = run_pooled_trials(errors, labels)
-    return proportion(trial_counts.covered, trial_counts.total)
+    return proportion(trial_counts.hits, trial_counts.total)
 
 
 def _width_estimate(labels: int) -> Estimate:
@@ -297,7 +298,7 @@ def _width_estimate(labels: int) -> Estimate:
 
 def _null_estimate(labels: int) -> Estimate:
     trial_counts = run_null_trials(labels)
-    return proportion(trial_counts.covered, trial_counts.total)
+    return proportion(trial_counts.hits, trial_counts.total)
 
 
 def build_label_rows() -> Sequence[RowFunction]:

@@ -75,7 +75,7 @@ def build_language_rows() -> tuple[RowFunction, ...]:
 
 
 @cache
-def _read_share(truth: Truth, categories: tuple[str, ...]) -> Estimate:
+def _measure_read_share(truth: Truth, categories: tuple[str, ...]) -> Estimate:
     """Of the answers of a crawl in the second language that are no refusals, the share that is read
     as a statement of the world."""
     pack = load_pack(str(PACK_FOLDER))
@@ -106,7 +106,7 @@ def second_language_read(calibration: Calibration) -> RowResult:
     """The share of answers in the second language, apart from refusals, that are read as a
     statement of the world once they are translated back."""
     categories = tuple(dict.fromkeys(group.category for group in calibration.run.groups))
-    share = _read_share(calibration.truth, categories)
+    share = _measure_read_share(calibration.truth, categories)
     return RowResult(
         "second_language_read", "read in a second language", ">= 0.9", share, of_model=True
     )

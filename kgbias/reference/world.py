@@ -45,6 +45,8 @@ class PlantedGroup:
 
 @dataclass(frozen=True)
 class PlantedCategory:
+    """A category of the world. `prefix` begins augmented prompts about its groups."""
+
     name: str
     singular: str
     plural: str
