@@ -63,7 +63,7 @@ class Neo4jEdges(Neo4jSession, EdgeStore):
             self.keep_models([asking.model])
         if "Statement" in (edge.start, edge.end):
             self._add_statements(records)
-        removals = _removals(edge, run_id, asking.id if asking else None, replacing)
+        removals = _build_removals(edge, run_id, asking.id if asking else None, replacing)
         if edge.starts_at_run:
             table = graph_tables.record_edges(edge, run_id, "", records)
             self.write(*removals, *build_edge_queries(table))
@@ -76,11 +76,11 @@ class Neo4jEdges(Neo4jSession, EdgeStore):
             for a, b, values in graph_tables.record_rows(edge, run_id, records)
         }
         parameters = {"model": asking.model.id, "asking": asking.id} if asking else {}
-        self.write_rows(_write_query(edge), list(rows.values()), run=run_id, **parameters)
+        self.write_rows(_build_write_query(edge), list(rows.values()), run=run_id, **parameters)
 
     def _read_edges(self, scope: EdgeScope, ids: Mapping[str, str]) -> list[Any]:
         asking_id = scope.asking.id if scope.asking else None
-        query = _read_query(scope.edge, asking_id, ids)
+        query = _build_read_query(scope.edge, asking_id, ids)
         return self.records(scope.edge.record, query, run=scope.run_id, asking=asking_id, **ids)
 
     def _write_askings(self, asking: AskingRecord, run_id: str, records: Sequence[Any]) -> None:
@@ -95,7 +95,7 @@ class Neo4jEdges(Neo4jSession, EdgeStore):
         return [build_record(asking.record, {**row["p"], "model": read_model(row)}) for row in rows]
 
 
-def _write_query(edge: EdgeRecord) -> str:
+def _build_write_query(edge: EdgeRecord) -> str:
     same = [f"old.{key} = row[2].{key}" for key in edge.keys]
     model, shared = "", ""
     if edge.asking:
@@ -115,21 +115,21 @@ def _write_query(edge: EdgeRecord) -> str:
     )
 
 
-def _match_edges(edge: EdgeRecord, start: str, end: str) -> str:
+def _build_match(edge: EdgeRecord, start: str, end: str) -> str:
     """The edges of a run as `e`, between these patterns."""
     if edge.starts_at_run:
         return f"MATCH (:Run {{uid: $run}})-[e:{edge.type}]->{end}"
     return f"MATCH (run:Run {{uid: $run}}) MATCH {start}-[e:{edge.type} {{run: run.name}}]->{end}"
 
 
-def _removals(
+def _build_removals(
     edge: EdgeRecord,
     run_id: str,
     asking_id: str | None,
     replacing: Mapping[str, Collection[str]],
 ) -> list[ParametrisedQuery]:
     """The writes that remove what is replaced."""
-    match = _match_edges(edge, "()", "()")
+    match = _build_match(edge, "()", "()")
     conditions = [f"e.{name} IN ${name}" for name in replacing]
     if not conditions and not edge.whole:
         return []
@@ -140,7 +140,7 @@ def _removals(
     return [(f"{match}{where} DELETE e", {"run": run_id, "asking": asking_id, **values})]
 
 
-def _read_query(edge: EdgeRecord, asking_id: str | None, ids: Collection[str]) -> str:
+def _build_read_query(edge: EdgeRecord, asking_id: str | None, ids: Collection[str]) -> str:
     nodes, columns = [], []
     for variable, label, field in (
         ("a", edge.start, edge.ids[0]),
@@ -157,6 +157,6 @@ def _read_query(edge: EdgeRecord, asking_id: str | None, ids: Collection[str]) -
     where = f" WHERE e.{edge.asking.property} = $asking" if edge.asking and asking_id else ""
     order = (name if name in edge.ids else f"e.{name}" for name in edge.read_order)
     return (
-        f"{_match_edges(edge, *nodes)}{where} "
+        f"{_build_match(edge, *nodes)}{where} "
         f"RETURN {', '.join(columns)}, properties(e) AS e ORDER BY {', '.join(order)}"
     )

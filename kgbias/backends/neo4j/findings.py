@@ -14,7 +14,7 @@ from kgbias.backends.neo4j.session import (
     build_edge_queries,
     build_node_queries,
     flatten_row,
-    vector_index,
+    name_vector_index,
 )
 from kgbias.errors import UsageError, no_such
 from kgbias.graph import graph_tables
@@ -416,7 +416,7 @@ class Neo4jFindings(Neo4jSession, CompositeStore):
     def save_vectors(self, encoder: str, vectors: StatementVectors) -> None:
         if not vectors.statements:
             return
-        label, index = vector_index(encoder)
+        label, index = name_vector_index(encoder)
         self.write((_CREATE_VECTOR_CONSTRAINT, {}))
         if self.has_vector_index:
             dimensions = vectors.rows.shape[1]

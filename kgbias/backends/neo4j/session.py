@@ -547,7 +547,7 @@ class VectorIndex(NamedTuple):
     name: str
 
 
-def vector_index(encoder: str) -> VectorIndex:
+def name_vector_index(encoder: str) -> VectorIndex:
     """The label of statements' vectors by this encoder, and the name of their index."""
     number = content_id("encoder", encoder)[:8]
     return VectorIndex(f"StatementVector_{number}", f"kgbias_vectors_{number}")
