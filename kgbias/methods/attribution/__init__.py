@@ -187,7 +187,7 @@ def measure_deletion(
         by_method = {}
         for method_name in as_names(method):
             own_rows = [a for a in rows if a.method == METHOD_VERSIONS[method_name]]
-            # In one order under every method: random orders are drawn sentence by sentence.
+            # In an order of their own: random orders are drawn sentence by sentence, from one seed.
             own_rows.sort(key=lambda a: a.triple_id)
             by_method[method_name] = [
                 SentenceEffects(list(a.tokens), list(a.effects), a.score) for a in own_rows
