@@ -614,7 +614,11 @@ TRIPLE_PARTS = (
 
 
 # They are in small letters, as no label or edge type is.
-PROPERTY_NAMES = frozenset(p.name for e in (*NODES, *EDGES) for p in e.properties)
+PROPERTY_NAMES = frozenset(
+    p.name
+    for properties in (*(n.properties for n in NODES), *(e.properties for e in EDGES))
+    for p in properties
+)
 
 
 @cache
