@@ -137,7 +137,6 @@ MIGRATIONS = [
         said_object TEXT,
         count INTEGER NOT NULL);
     CREATE INDEX generation_by_run ON generation (run_id, iteration, arm);
-    CREATE INDEX generation_by_triple ON generation (triple_id);
     CREATE TABLE shown (  -- the in-context triples of a generation
         generation_id TEXT NOT NULL, position INTEGER NOT NULL, triple_id TEXT NOT NULL,
         PRIMARY KEY (generation_id, position)) WITHOUT ROWID;
@@ -400,6 +399,12 @@ def _node_table(node: NodeRecord) -> str:
 _DECLARED_TABLES = [
     *(_edge_table(edge) for edge in EDGE_RECORDS.values() if not edge.own_table),
     *(_node_table(node) for node in held_nodes()),
+    # With all that edges between groups and objects count, which is then read in order from the
+    # index alone. Earlier stores have one of `triple_id`.
+    """
+    DROP INDEX IF EXISTS generation_by_triple;
+    CREATE INDEX generation_by_triple ON generation (triple_id, run_id, arm, count);
+    """,
 ]
 MIGRATIONS += _DECLARED_TABLES
 # `PRAGMA user_version` counts the migrations from 200; a store with a lower number is refused.

@@ -170,7 +170,7 @@ _STEREOTYPE = """
     SELECT triple.group_id AS a, triple.object_id AS b, run.name AS run,
            predicate.text AS predicate, said.n AS count, {values}, triple.id AS triple, said.arm,
            run.language AS language
-    FROM (SELECT run_id, triple_id, arm, sum(count) AS n FROM generation NOT INDEXED
+    FROM (SELECT run_id, triple_id, arm, sum(count) AS n FROM generation
           WHERE triple_id IS NOT NULL GROUP BY triple_id, run_id, arm) AS said
     JOIN run ON run.id = said.run_id
     JOIN triple ON triple.id = said.triple_id
