@@ -14,7 +14,9 @@ from kgbias.errors import Interrupted
 from kgbias.graph.push import push_run
 from kgbias.graph.sqlite import SQLiteStore
 from kgbias.graph.store import AskTimer, StoredRun
+from kgbias.graph.types import Run
 from kgbias.io.text import format_duration
+from kgbias.models.base import ModelInfo
 from tests.scripted_model import ScriptedModel
 
 
@@ -106,7 +108,7 @@ def test_counts_of_a_large_file_are_kept_until_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("kgbias.graph.sqlite.crawls._MIN_KEPT_FILE_BYTES", 0)
+    monkeypatch.setattr("kgbias.graph.sqlite.database.LARGE_FILE_BYTES", 0)
     path = tmp_path / "k.db"
     with kgbias.open(path, progress=False) as study:
         study.crawl(ScriptedModel(lambda _: "love tea"), category="gender", samples=1, iterations=0)
@@ -127,3 +129,33 @@ def test_counts_of_a_large_file_are_kept_until_it_changes(
             other_program.execute("UPDATE answer SET prompt_tokens = prompt_tokens + 1")
         (counted_again,) = another.summaries()
     assert counted_again.prompt_tokens > first[0].prompt_tokens
+
+
+def test_a_run_begun_while_kept_counts_are_read_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("kgbias.graph.sqlite.database.LARGE_FILE_BYTES", 0)
+    path, model = str(tmp_path / "k.db"), ModelInfo("m")
+    list_runs = SQLiteStore.runs
+
+    def list_after_another_began(store: SQLiteStore) -> list[Run]:
+        with closing(SQLiteStore(path)) as other:
+            other.begin_run(Run("second", model, {"seed": 2}, ()))
+        return list_runs(store)
+
+    with closing(SQLiteStore(path)) as store:
+        store.begin_run(Run("first", model, {"seed": 1}, ()))
+        assert [s.run.name for s in store.summaries()] == ["first"]
+        monkeypatch.setattr(SQLiteStore, "runs", list_after_another_began)
+        assert [s.run.name for s in store.summaries()] == ["first", "second"]
+
+
+def test_runs_are_counted_where_there_is_no_file(tmp_path: Path) -> None:
+    with closing(SQLiteStore(":memory:")) as in_memory:
+        assert in_memory.summaries() == []
+    path = tmp_path / "k.db"
+    with closing(SQLiteStore(str(path))) as store:
+        store.begin_run(Run("first", ModelInfo("m"), {}, ()))
+        path.unlink()
+        assert [s.run.name for s in store.summaries()] == ["first"]

@@ -271,7 +271,7 @@ class Neo4jRuns(Neo4jSession):
 
     def _summaries(self, match: str, **parameters: str) -> list[RunSummary]:
         return [
-            RunSummary(self.find_run(row["name"]), **{k: v for k, v in row.items() if k != "name"})
+            RunSummary(self._read_run(row["name"]), **{k: v for k, v in row.items() if k != "name"})
             for row in self.read(match + _READ_SUMMARIES, **parameters)
         ]
 

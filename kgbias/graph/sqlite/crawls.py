@@ -68,7 +68,6 @@ _STAGED_KEYS = {  # tables with their keys, each after those that it refers to
 }
 
 
-_MIN_KEPT_FILE_BYTES = 32 << 20  # bytes of a file whose counts are kept: they take long
 _MAX_KEPT_BYTES = 1 << 20  # bytes of the counts of all stores
 _COUNT_NAMES = [field.name for field in fields(RunSummary) if field.name != "run"]
 _SCORE_BATCH = 5_000  # triples whose scores are read together
@@ -205,10 +204,10 @@ class SQLiteCrawls(Database):
     def runs(self) -> list[Run]:
         return self._read_runs("ORDER BY seq")
 
-    def _read_runs(self, which: str, *parameters: str) -> list[Run]:
+    def _read_runs(self, clause: str, *parameters: str) -> list[Run]:
         rows = self._rows(
             "SELECT run.*, model.name AS spec, revision, display_name "
-            f"FROM run JOIN model ON model.id = model_id {which}",
+            f"FROM run JOIN model ON model.id = model_id {clause}",
             parameters,
         )
         return [
@@ -252,14 +251,16 @@ class SQLiteCrawls(Database):
         return tuple(self._records(Category, query, (run_id,)))
 
     def summaries(self) -> list[RunSummary]:
-        path = os.path.realpath(self.url)
-        if Path(path).stat().st_size < _MIN_KEPT_FILE_BYTES:
+        if not self.is_large:
             return self._read_summaries()
-        version = self.content_version()
+        path, version = os.path.realpath(self.url), self.content_version()
         kept = CacheEntry(("counts", "json"), path, version, f"{__version__} {_COUNT_NAMES}")
-        if (body := kept.read()) is not None:
+        body = kept.read()
+        if body is not None:
             counts = json.loads(body)  # whole: `read` checks its digest
-            return [RunSummary(run, *counts[run.id]) for run in self.runs()]
+            runs = self.runs()
+            if all(run.id in counts for run in runs):  # none was begun meanwhile
+                return [RunSummary(run, *counts[run.id]) for run in runs]
         summaries = self._read_summaries()
         counts = {s.run.id: [getattr(s, name) for name in _COUNT_NAMES] for s in summaries}
         kept.write(

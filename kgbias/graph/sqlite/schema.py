@@ -400,10 +400,10 @@ _DECLARED_TABLES = [
     *(_edge_table(edge) for edge in EDGE_RECORDS.values() if not edge.own_table),
     *(_node_table(node) for node in held_nodes()),
     # With all that edges between groups and objects count, which is then read in order from the
-    # index alone. Earlier stores have one of `triple_id`.
+    # index alone. Earlier stores have one of `triple_id` in its place.
     """
     DROP INDEX IF EXISTS generation_by_triple;
-    CREATE INDEX generation_by_triple ON generation (triple_id, run_id, arm, count);
+    CREATE INDEX IF NOT EXISTS generation_counts ON generation (triple_id, run_id, arm, count);
     """,
 ]
 MIGRATIONS += _DECLARED_TABLES

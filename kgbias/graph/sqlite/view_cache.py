@@ -15,7 +15,6 @@ from collections import OrderedDict, deque
 from collections.abc import Callable, Collection, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import kglite
@@ -31,7 +30,6 @@ _MAX_VIEWS = 2  # views that a process keeps
 _MAX_CACHE_BYTES = 4 << 30  # bytes of all saved views
 _MIN_SAVED_SIZE = 20_000  # nodes and edges; a smaller view is made as fast as it is read
 _MAX_TABLES_AHEAD = 3  # tables that are read before they are added
-_NOTED_FILE_BYTES = 32 << 20  # bytes of a file whose view takes seconds to make
 _ALL_NAMES = shape.PROPERTY_NAMES | {n.label for n in shape.NODES} | {e.type for e in shape.EDGES}
 _ViewKey = tuple[str, str, frozenset[str]]
 
@@ -69,7 +67,7 @@ class ViewCache:
                 key = (path, state, wanted_names)
                 graph = _load_view(key)
                 if graph is None:
-                    if Path(path).stat().st_size >= _NOTED_FILE_BYTES:
+                    if database.is_large:
                         self._notify(
                             f"the query waits for the graph of {url} to be read; it is kept for "
                             "the next ones until the store changes"
@@ -142,7 +140,8 @@ def _list_tables(names: Collection[str]) -> Iterator[_Table]:
             yield _Table(
                 selects.EDGE_SELECTS[edge.type, start, end],
                 {
-                    **{"a": "text", "b": "text"},
+                    "a": "text",
+                    "b": "text",
                     **{p.name: p.type for p in edge.properties if p.name in names},
                 },
                 # All edges between two labels at once: a second load merges parallel ones.
