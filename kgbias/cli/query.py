@@ -13,7 +13,7 @@ from kgbias.cli.options import run_name_argument, store_option
 from kgbias.cli.settings import shared_settings
 from kgbias.errors import UsageError
 from kgbias.graph.cypher import QueryResult
-from kgbias.query import FORMATS, format_result, write_favourites
+from kgbias.query import FORMATS, format_result, load_query, write_favourites
 
 
 @click.command(
@@ -105,7 +105,7 @@ def query(
 
 def _query_parameters(name: str) -> set[str]:
     """The parameters of a query of the library."""
-    return {p.name for q in kgbias.queries() if q.name == name for p in q.parameters}
+    return {p.name for p in load_query(name).parameters}
 
 
 def _setting_parameter(name: str, min_acceptability: float | None) -> dict[str, Any]:

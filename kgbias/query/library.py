@@ -257,11 +257,13 @@ def _resolve_group_name(
     raise UsageError(no_such("group", name, (row[0] for row in rows), " in the store"))
 
 
-def query_names() -> list[str]:
+@cache
+def query_names() -> tuple[str, ...]:
     """The names of the library's queries, in alphabetical order."""
-    return [name.removesuffix(_SUFFIX) for name in file_names("cypher", _SUFFIX)]
+    return tuple(name.removesuffix(_SUFFIX) for name in file_names("cypher", _SUFFIX))
 
 
+@cache
 def load_query(name: str) -> NamedQuery:
     """A query of the library. Raises UsageError, listing the names, for any other."""
     if name not in query_names():

@@ -18,6 +18,8 @@ _TEMPORAL_PROPERTIES = frozenset(
     "year quarter month week day hour minute second epochMillis x y z".split()
 )
 _ALIAS = re.compile(r"\bAS\s+(\w+)", re.IGNORECASE)
+# Procedures, and functions of the embedded engine, read edges whose types the query does not name.
+_READERS_OF_ANYTHING = frozenset("CALL DEGREE INDEGREE OUTDEGREE SHORTEST_PATH_LENGTH".split())
 _FUNCTION_KEYWORDS = frozenset(("COUNT", "COLLECT", "EXISTS"))  # keywords that are functions too
 
 
@@ -32,23 +34,40 @@ def explain_unknown_words(query: str) -> list[str]:
 
 
 def find_labels_and_types(query: str) -> frozenset[str] | None:
-    """All labels and edge types that a query can read; None if it does not say, as `(n)` or `-->`
-    do not. Raises UsageError for a query that cannot be read."""
+    """All labels and edge types that a query can read: those that it names, and all labels if it
+    has `(n)` but no edge; None if it does not say, as `-->` does not. Raises UsageError for a query
+    that cannot be read."""
     tokens = [t for t in tokenise(query) if t.kind not in ("space", "comment")]
-    texts = [*(t.text for t in tokens), "", ""]
-    kinds = frozenset(text.strip("`") for text in texts) & (_LABELS.keys() | _TYPES.keys())
-    # Negated labels, wildcards, and procedures, which read what no label names.
-    if not kinds or {"!", "%", "CALL"} & {text.upper() for text in texts}:
+    words = {t.text.upper() for t in tokens}
+    # These match labels and types that they do not name.
+    has_wildcard = bool(words & {"!", "%"})
+    if words & _READERS_OF_ANYTHING or _has_any_edge(tokens) or (has_wildcard and "-" in words):
         return None
+    kinds = frozenset(t.text.strip("`") for t in tokens) & (_LABELS.keys() | _TYPES.keys())
+    return kinds | _LABELS.keys() if has_wildcard or _has_any_node(tokens) else kinds
+
+
+def _has_any_edge(tokens: Sequence[Token]) -> bool:
+    """Whether an edge may be of any type."""
+    texts = [*(t.text for t in tokens), ""]
     enclosing = _enclosing_brackets(tokens)
-    for place, text in enumerate(texts[:-2]):
+    for place, text in enumerate(texts[:-1]):
         before = texts[place - 1] if place else ""
         if text == "-" and texts[place + 1] == "-":
-            return None
+            return True
         if text == "[" and before == "-":
             inside = (t for t, bracket in zip(texts, enclosing, strict=False) if bracket == place)
             if ":" not in inside:
-                return None
+                return True
+    return False
+
+
+def _has_any_node(tokens: Sequence[Token]) -> bool:
+    """Whether a node may have any label."""
+    texts = [*(t.text for t in tokens), "", ""]
+    enclosing = _enclosing_brackets(tokens)
+    for place, text in enumerate(texts[:-2]):
+        before = texts[place - 1] if place else ""
         if text == "(" and _is_any_node(tokens, texts, place) and before not in ("-", ">"):
             ends = (
                 n
@@ -57,8 +76,8 @@ def find_labels_and_types(query: str) -> frozenset[str] | None:
             )
             # Beside an edge, whose type says what is at its ends.
             if texts[next(ends, -2) + 1] not in ("-", "<"):
-                return None
-    return kinds
+                return True
+    return False
 
 
 def _is_any_node(tokens: Sequence[Token], texts: Sequence[str], place: int) -> bool:

@@ -799,8 +799,6 @@ class Study(StudyComparison, StudyValidation):
             name: the name of the query.
             parameters: the values of its parameters; those that have a default may be left out.
         """
-        from kgbias.measure.precision import describe_precision
-        from kgbias.measures import MEASURES
         from kgbias.query import load_query
 
         query = load_query(name)
@@ -809,6 +807,10 @@ class Study(StudyComparison, StudyValidation):
             self._context.remark(query.explain_no_rows(self._context.graph, parameters))
         measure = query.judged_by
         if measure:
+            # Imported here: most queries need no NumPy.
+            from kgbias.measure.precision import describe_precision
+            from kgbias.measures import MEASURES
+
             metrics = self.run(parameters.get("run")).stored.metrics()
             self._context.remark(describe_precision(MEASURES[measure], metrics.get(measure)))
         return Rows(result.records(), columns=result.columns)

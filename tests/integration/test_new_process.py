@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import kgbias
 from tests.unit.test_threads import untouched  # noqa: F401
 
 pytestmark = pytest.mark.integration
@@ -74,6 +75,19 @@ def test_the_front_door_is_light(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == ["True False", "708 True", "[]"]  # 60 and 4 times 44 a group
+
+
+def test_a_query_of_the_library_is_light(tmp_path: Path) -> None:
+    path = str(tmp_path / "a.db")
+    with kgbias.open(path) as study:
+        study.import_file([{"group": "Men", "predicate": "love", "object": "rain"}])
+    code = (
+        f"import sys, kgbias; s = kgbias.open({path!r})\n"
+        "print(len(s.query('predicates', min_count=1)))\n"
+        f"print([m for m in {HEAVY!r} if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["1", "[]"]
 
 
 def test_the_first_sign_of_a_crawl_comes_before_what_takes_long(tmp_path: Path) -> None:

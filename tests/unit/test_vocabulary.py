@@ -3,9 +3,11 @@
 import pytest
 
 from kgbias.errors import nearest, no_such
-from kgbias.graph.shape import with_end_labels
+from kgbias.graph.shape import NODES, with_end_labels
 from kgbias.query import explain_unknown_words, find_labels_and_types, load_query, query_names
 from tests.texts import Texts
+
+LABELS = {n.label for n in NODES}
 
 
 @pytest.mark.parametrize(
@@ -58,24 +60,30 @@ def test_the_library_uses_only_words_that_graphs_have() -> None:
         ("MATCH p = shortestPath((a:Object)-[:OBJECT*..4]-(b)) RETURN p", {"Object", "OBJECT"}),
         ("MATCH (r:Run) WHERE EXISTS { (r)<-[:IN]-() } RETURN r", {"Run", "IN"}),
         ("MATCH (o:Object) RETURN [(o)<-[:OBJECT]-(t) | t.id]", {"Object", "OBJECT"}),
-        # What follows may match anything.
-        ("MATCH (n) RETURN count(n)", None),
-        ("MATCH (n) WHERE n:Run RETURN n", None),
-        ("MATCH (n WHERE n:Run) RETURN n", None),
-        ("MATCH (r:Run), (n {name: 'x'}) RETURN n", None),
-        ("MATCH (r:Run {seconds: abs(2) - 1}), ({name: r.name}) RETURN r", None),
-        ("MATCH (n {name: abs(2) - 1}) RETURN n:Run", None),
-        ("MATCH (r:Run) WITH count(r) AS n MATCH (r) RETURN r", None),
-        ("MATCH (r:Run) RETURN r UNION MATCH (r) RETURN r", None),
+        ("MATCH (n:Nothing) RETURN n", set()),
+        ("RETURN 1", set()),
+        # Any node, and no edge but those that are named.
+        ("MATCH (n) RETURN count(n)", LABELS),
+        ("MATCH (n) WHERE n:Run RETURN n", LABELS),
+        ("MATCH (n WHERE n:Run) RETURN n", LABELS),
+        ("MATCH (r:Run), (n {name: 'x'}) RETURN n", LABELS),
+        ("MATCH (r:Run {seconds: abs(2) - 1}), ({name: r.name}) RETURN r", LABELS),
+        ("MATCH (n {name: abs(2) - 1}) RETURN n:Run", LABELS),
+        ("MATCH (r:Run) WITH count(r) AS n MATCH (r) RETURN r", LABELS),
+        ("MATCH (r:Run) RETURN r UNION MATCH (r) RETURN r", LABELS),
+        ("MATCH (n), ()-[e:SUBJECT]->() RETURN n", LABELS | {"SUBJECT"}),
+        ("MATCH (n:!Run) RETURN n", LABELS),
+        ("MATCH (n:%) RETURN n:Run", LABELS),
+        # What follows may match any edge.
         ("MATCH (r:Run)-->(n) RETURN n", None),
         ("MATCH (r:Run)<--(n) RETURN n", None),
+        ("MATCH (n) WHERE COUNT { (n)--() } > 1 RETURN n", None),
         ("MATCH (r:Run)-[e]->(n) RETURN n", None),
         ("MATCH (r:Run)-[*..2]-(n) RETURN n", None),
-        ("MATCH (n:!Run) RETURN n", None),
-        ("MATCH (n:%) RETURN n:Run", None),
+        ("MATCH (r:Run)-[:!OF]->(n) RETURN n", None),
+        ("MATCH (r:Run)-[:%]->(n) RETURN n", None),
+        ("MATCH (o:Object) RETURN inDegree(o)", None),
         ("CALL db.labels() YIELD label MATCH (r:Run) RETURN label", None),
-        ("MATCH (n:Nothing) RETURN n", None),
-        ("RETURN 1", None),
     ],
 )
 def test_what_a_query_can_read(query: str, kinds: set[str] | None) -> None:

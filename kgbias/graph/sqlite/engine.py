@@ -5,6 +5,7 @@ thread-local storage: in the same process, PyTorch and scikit-learn could no lon
 It also lets the view's memory be freed, and Ctrl-C end a query that would not end.
 """
 
+import gc
 import os
 import pickle
 import sys
@@ -94,6 +95,8 @@ def main() -> None:
     text before these says what takes long."""
     _end_with_parent(int(sys.argv[1]))
     _bound_memory()
+    # Nothing here refers to itself, and a view's lists are millions of objects to look through.
+    gc.disable()
     # If the engine stops, the last line of stderr is taken for the reason.
     kglite.set_query_warning_policy("silent")
     views = ViewCache(_reply)
