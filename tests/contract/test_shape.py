@@ -284,6 +284,8 @@ def everything(store: Store) -> None:
                     ProbeStatement.from_text("are fair"),
                 ),
             ),
+            # A statement and a group of both categories: edges side by side.
+            ProbePart("singers", ("Elves",), (ProbeStatement(LOVE_SONGS, "love songs", 0.5, 1),)),
         ),
         {"hate": "rule"},
     )
@@ -350,8 +352,9 @@ def everything(store: Store) -> None:
 
 
 def sofa_result(probe_set: ProbeSet) -> SofaResult:
-    """Of the first statement the variance is 2, of the other 0.5; one group is always first."""
-    (part,) = probe_set.parts
+    """Of the first part: the variance of its first statement is 2, of the other 0.5; one group is
+    always first."""
+    part = probe_set.parts[0]
     figures = ((2.0, 2.0, 1.5, ("Elves",)), (1.0, 0.5, -0.5, ("Elves",)))
     statements = tuple(
         SofaStatement(s.id, s.text, *own) for s, own in zip(part.statements, figures, strict=True)

@@ -136,7 +136,9 @@ def _list_tables(names: Collection[str]) -> Iterator[_Table]:
                 ),
             )
     for edge in shape.EDGES:
-        for start, end in edge.ends if edge.type in names else ():
+        starts_added: set[str] = set()
+        # The last ends of PLACED and ASKS have the most edges.
+        for start, end in reversed(edge.ends) if edge.type in names else ():
             yield _Table(
                 selects.EDGE_SELECTS[edge.type, start, end],
                 {
@@ -144,9 +146,10 @@ def _list_tables(names: Collection[str]) -> Iterator[_Table]:
                     "b": "text",
                     **{p.name: p.type for p in edge.properties if p.name in names},
                 },
-                # All edges between two labels at once: a second load merges parallel ones.
                 partial(
-                    kglite.KnowledgeGraph.add_relationships,
+                    _create_edges
+                    if start in starts_added
+                    else kglite.KnowledgeGraph.add_relationships,
                     connection_type=edge.type,
                     source_type=start,
                     source_id_field="a",
@@ -154,6 +157,32 @@ def _list_tables(names: Collection[str]) -> Iterator[_Table]:
                     target_id_field="b",
                 ),
             )
+            starts_added.add(start)
+
+
+def _create_edges(
+    graph: Any,
+    frame: Any,
+    *,
+    connection_type: str,
+    source_type: str,
+    source_id_field: str,
+    target_type: str,
+    target_id_field: str,
+    column_types: Mapping[str, str],
+) -> None:
+    """Add edges to a graph that has some of their type from nodes of their first label. There
+    `add_relationships`, which is faster, would merge those between the same two nodes, and look for
+    them through all edges of a node. Values keep the types of the frame, without `column_types`."""
+    ends = (source_id_field, target_id_field)
+    properties = ", ".join(f"{name}: row.{name}" for name in frame.columns if name not in ends)
+    start_key, end_key = shape.get_node(source_type).key, shape.get_node(target_type).key
+    graph.cypher(
+        f"UNWIND $rows AS row MATCH (a:{source_type} {{{start_key}: row.{source_id_field}}}) "
+        f"MATCH (b:{target_type} {{{end_key}: row.{target_id_field}}}) "
+        f"CREATE (a)-[:{connection_type} {{{properties}}}]->(b)",
+        params={"rows": frame.astype(object).where(frame.notna(), None).to_dict("records")},
+    )
 
 
 def _add_table(graph: Any, table: _Table, columns: Mapping[str, str]) -> int:
