@@ -8,7 +8,7 @@
                                     a server; the run is pushed to it first
 
 In the run, each object was said about two groups, and some groups were often refused; statements
-have scores and topics, groups and some objects have places, one statement in ten has BELIEVED edges
+have scores and topics, groups and objects have places, one statement in ten has BELIEVED edges
 to three groups, and twenty of these statements were probed after two names of each group.
 
 Prints the rows of each query and its seconds. On SQLite these are processor time, which is
@@ -99,6 +99,7 @@ def fill_store(store: Store, count: int) -> None:
     topics = [Topic("benchmark", n, (f"word {n}", "other"), count // TOPICS) for n in range(TOPICS)]
     about: list[TopicAssignment] = []
     believed: list[BelievedEdge] = []
+    objects: dict[str, str] = {}
     stream = make_triples(count)
     while part := list(islice(stream, BATCH)):
         for metric, low in zip(metrics, (-1.0, 0.0, 0.4), strict=True):
@@ -109,7 +110,7 @@ def fill_store(store: Store, count: int) -> None:
             store.save_scores(run.id, metric, scores)
         about += [TopicAssignment(t.id, topics[rng.randrange(TOPICS)].id, 0.5) for t in part]
         believed += make_beliefs(part[::10], rng)
-        objects = {t.object_id: t.object for t in part}
+        objects |= {t.object_id: t.object for t in part}
     store.save_topics(run.id, [TopicModel("benchmark", tuple(topics), tuple(about), {})])
     kinds = {"group": {g.id: g.name for g in run.groups}, "object": objects}
     places = [

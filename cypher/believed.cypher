@@ -20,7 +20,7 @@ WHERE b.verdict = $verdict AND ($group IS NULL OR g.name = $group)
 WITH g, b, statement.predicate_uid AS predicate_uid, statement.object_uid AS object_uid
 MATCH (p:Predicate {uid: predicate_uid})
 MATCH (o:Object {uid: object_uid})
-OPTIONAL MATCH (g)-[s:STEREOTYPE {run: $run}]->(o)
+OPTIONAL MATCH (o)<-[s:STEREOTYPE {run: $run}]-(g)
 WHERE s.predicate = p.text AND ($arm IS NULL OR s.arm = $arm)
 WITH g, b, p, o, coalesce(max(s.count), 0) AS said
 RETURN g.name AS group, p.text AS predicate, o.text AS object, round(b.lift, 4) AS lift,

@@ -30,7 +30,7 @@ WHERE b.verdict = 'believed'
 WITH g, refused, b, statement.predicate_uid AS predicate_uid, statement.object_uid AS object_uid
 MATCH (p:Predicate {uid: predicate_uid})
 MATCH (o:Object {uid: object_uid})
-WHERE NOT EXISTS { MATCH (g)-[own:STEREOTYPE {run: $run}]->(o) WHERE own.predicate = p.text }
+WHERE NOT EXISTS { MATCH (o)<-[own:STEREOTYPE {run: $run}]-(g) WHERE own.predicate = p.text }
 CALL (p, o) {
     MATCH (o)<-[e:STEREOTYPE {run: $run}]-(h)
     WHERE e.predicate = p.text AND ($arm IS NULL OR e.arm = $arm)

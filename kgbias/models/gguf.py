@@ -163,9 +163,13 @@ def _convert(file: Path, target: Path) -> None:
         raise ModelError(f"{file} lacks weights of its model: {min(missing_weights)}")
     if hasattr(loaded_model.config, "quantization_config"):
         del loaded_model.config.quantization_config
-    # A fresh model without the quantiser's hooks, which would refuse to be saved.
-    plain_model = create_untrained("AutoModelForCausalLM", loaded_model.config, dtype=torch.float32)
-    plain_model.load_state_dict(loaded_model.state_dict())
+    # A model without the quantiser's hooks, which would refuse to be saved. It has no weights but
+    # those: random ones take seconds.
+    with torch.device("meta"):
+        plain_model = create_untrained(
+            "AutoModelForCausalLM", loaded_model.config, dtype=torch.float32
+        )
+    plain_model.load_state_dict(loaded_model.state_dict(), assign=True)
     with quiet_transformers():
         _save(target, plain_model, tokenizer)
 
