@@ -159,17 +159,22 @@ for n in range(5):
     script(filled, tmp_path, code)
 
 
-def test_a_line_says_what_the_first_query_of_a_large_file_waits_for(
+def test_a_line_says_what_the_first_query_of_a_large_graph_waits_for(
     filled: SQLiteStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, texts: Texts
 ) -> None:
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "cache"))
     filled.close()
     with closing(sqlite3.connect(filled.url)) as connection, connection:
-        connection.execute("INSERT INTO vector VALUES ('e', 'p', 'o', zeroblob(1 << 25))")
+        connection.execute(
+            "WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n WHERE x < 20000) "
+            "INSERT INTO object (id, text) SELECT 'o' || x, x || hex(zeroblob(100)) FROM n"
+        )
     lines: list[str] = []
     with SQLiteStore(filled.url, notify=lines.append) as store:
+        store.query("MATCH (r:Run) RETURN count(r)", names={"Run"})
+        assert lines == []
         for _ in range(2):
-            assert store.query("MATCH (o:Object) RETURN count(o)").rows == [(3,)]
+            assert store.query("MATCH (o:Object) RETURN count(o)").rows == [(20_003,)]
     texts.check("\n".join(lines))
 
 

@@ -29,6 +29,7 @@ from kgbias.graph.sqlite.database import Database, file_stamp
 _MAX_VIEWS = 2  # views that a process keeps
 _MAX_CACHE_BYTES = 4 << 30  # bytes of all saved views
 _MIN_SAVED_SIZE = 20_000  # nodes and edges; a smaller view is made as fast as it is read
+_LONG_CHARACTERS = 4 << 20  # characters that are read for a view that takes long
 _MAX_TABLES_AHEAD = 3  # tables that are read before they are added
 _ALL_NAMES = shape.PROPERTY_NAMES | {n.label for n in shape.NODES} | {e.type for e in shape.EDGES}
 _ViewKey = tuple[str, str, frozenset[str]]
@@ -67,12 +68,11 @@ class ViewCache:
                 key = (path, state, wanted_names)
                 graph = _load_view(key)
                 if graph is None:
-                    if database.is_large:
-                        self._notify(
-                            f"the query waits for the graph of {url} to be read; it is kept for "
-                            "the next ones until the store changes"
-                        )
-                    graph, size = _build_view(database, key)
+                    waiting_line = (
+                        f"the query waits for the graph of {url} to be read; it is kept for the "
+                        "next ones until the store changes"
+                    )
+                    graph, size = _build_view(database, key, partial(self._notify, waiting_line))
                     if size >= _MIN_SAVED_SIZE:
                         self._unsaved.append((graph, key))
         for stale_key in [k for k in self._graphs if k[0] == path and k[1] != state]:
@@ -95,15 +95,21 @@ class _BuiltView(NamedTuple):
     size: int
 
 
-def _build_view(database: Database, key: _ViewKey) -> _BuiltView:
+def _build_view(
+    database: Database, key: _ViewKey, say_it_takes_long: Callable[[], None]
+) -> _BuiltView:
     """Tables are read while those before them are added, on two cores. kglite lets other threads of
     Python run for a part of the time alone, which is why a few are read ahead."""
     graph = kglite.KnowledgeGraph()
-    size = 0
+    size = characters = 0
     added: deque[Future[int]] = deque()
     with ThreadPoolExecutor(1) as adding_thread:
         for table in _list_tables(key[2]):
             columns = database.select_columns(table.query, table.types)
+            earlier_characters = characters
+            characters += sum(map(len, columns.values()))
+            if earlier_characters < _LONG_CHARACTERS <= characters:
+                say_it_takes_long()
             added.append(adding_thread.submit(_add_table, graph, table, columns))
             if len(added) > _MAX_TABLES_AHEAD:
                 size += added.popleft().result()
