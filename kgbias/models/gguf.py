@@ -169,7 +169,8 @@ def _convert(file: Path, target: Path) -> None:
         plain_model = create_untrained(
             "AutoModelForCausalLM", loaded_model.config, dtype=torch.float32
         )
-    plain_model.load_state_dict(loaded_model.state_dict(), assign=True)
+    weights = {name: weight.contiguous() for name, weight in loaded_model.state_dict().items()}
+    plain_model.load_state_dict(weights, assign=True)
     with quiet_transformers():
         _save(target, plain_model, tokenizer)
 

@@ -4,6 +4,7 @@ and answers with no rows or with nulls; so a query is also read against the shap
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 from kgbias.errors import nearest
 from kgbias.graph.cypher import KEYWORDS, Token, tokenise
@@ -18,8 +19,6 @@ _TEMPORAL_PROPERTIES = frozenset(
     "year quarter month week day hour minute second epochMillis x y z".split()
 )
 _ALIAS = re.compile(r"\bAS\s+(\w+)", re.IGNORECASE)
-# Procedures, and functions of the embedded engine, read edges whose types the query does not name.
-_READERS_OF_ANYTHING = frozenset("CALL DEGREE INDEGREE OUTDEGREE SHORTEST_PATH_LENGTH".split())
 _FUNCTION_KEYWORDS = frozenset(("COUNT", "COLLECT", "EXISTS"))  # keywords that are functions too
 
 
@@ -34,17 +33,30 @@ def explain_unknown_words(query: str) -> list[str]:
 
 
 def find_labels_and_types(query: str) -> frozenset[str] | None:
-    """All labels and edge types that a query can read: those that it names, and all labels if it
-    has `(n)` but no edge; None if it does not say, as `-->` does not. Raises UsageError for a query
-    that cannot be read."""
+    """All labels and edge types that a query can read: those that it names, and all labels if a
+    node of it has none and stands alone; None if it does not say, as `-->` does not. Raises
+    UsageError for a query that cannot be read."""
     tokens = [t for t in tokenise(query) if t.kind not in ("space", "comment")]
     words = {t.text.upper() for t in tokens}
     # These match labels and types that they do not name.
     has_wildcard = bool(words & {"!", "%"})
-    if words & _READERS_OF_ANYTHING or _has_any_edge(tokens) or (has_wildcard and "-" in words):
+    reads_anything = "CALL" in words or _has_kind_parameter(tokens) or _has_any_edge(tokens)
+    if reads_anything or (has_wildcard and "-" in words):
         return None
     kinds = frozenset(t.text.strip("`") for t in tokens) & (_LABELS.keys() | _TYPES.keys())
     return kinds | _LABELS.keys() if has_wildcard or _has_any_node(tokens) else kinds
+
+
+def _has_kind_parameter(tokens: Sequence[Token]) -> bool:
+    """Whether a label or a type may be a parameter, as in `(n:$label)`. In a map one is a value."""
+    enclosing = _enclosing_brackets(tokens)
+    return any(
+        token.kind == "parameter"
+        and place > 0
+        and tokens[place - 1].text in (":", "|", "&")
+        and tokens[enclosing[place]].text != "{"
+        for place, token in enumerate(tokens)
+    )
 
 
 def _has_any_edge(tokens: Sequence[Token]) -> bool:
@@ -65,6 +77,9 @@ def _has_any_edge(tokens: Sequence[Token]) -> bool:
 def _has_any_node(tokens: Sequence[Token]) -> bool:
     """Whether a node may have any label."""
     texts = [*(t.text for t in tokens), "", ""]
+    # A path without edges, as in `-[:OBJECT*0..]-`, is a node.
+    if any(text == "*" and least[:1] in ("0", "$") for text, least in pairwise(texts)):
+        return True
     enclosing = _enclosing_brackets(tokens)
     for place, text in enumerate(texts[:-2]):
         before = texts[place - 1] if place else ""

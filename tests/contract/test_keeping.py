@@ -150,7 +150,7 @@ def test_a_deleted_run_was_never_there(store: Store, tmp_path: Path) -> None:
     assert seen(store, narrow=False) == whole
     assert store.delete(RUN.id) == told
     assert told == {
-        "Category": 1,
+        "Category": 2,
         "SocialGroup": 1,
         "Predicate": 3,
         "Object": 3,

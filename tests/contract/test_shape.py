@@ -352,27 +352,32 @@ def everything(store: Store) -> None:
 
 
 def sofa_result(probe_set: ProbeSet) -> SofaResult:
-    """Of the first part: the variance of its first statement is 2, of the other 0.5; one group is
-    always first."""
-    part = probe_set.parts[0]
-    figures = ((2.0, 2.0, 1.5, ("Elves",)), (1.0, 0.5, -0.5, ("Elves",)))
-    statements = tuple(
-        SofaStatement(s.id, s.text, *own) for s, own in zip(part.statements, figures, strict=True)
-    )
+    """Of the first statement of a category the variance is 2, of another 0.5; one group is always
+    first."""
     score = Estimate(1.25, 0.5, 2.0, 2)
-    groups = (
-        SofaGroup("Elves", Estimate(1.0, 1.0, 1.0, 2), Estimate(0.5, 0.0, 1.0, 2)),
-        SofaGroup("Orcs", Estimate(0.0, 0.0, 0.0, 2), Estimate(0.5, 0.0, 1.0, 2)),
-    )
-    category = SofaCategory(part.category, score, (-1.0, 0.5, 2.5), groups, statements)
+    categories = tuple(sofa_category(part, score) for part in probe_set.parts)
     return SofaResult(
         probe_set.id,
         PROBING.model,
         PROBING.settings,
         "conditional",
         score,
-        (category,),
+        categories,
         {"tier": "tree"},
+    )
+
+
+def sofa_category(part: ProbePart, score: Estimate) -> SofaCategory:
+    figures = ((2.0, 2.0, 1.5, ("Elves",)), (1.0, 0.5, -0.5, ("Elves",)))
+    statements = tuple(
+        SofaStatement(s.id, s.text, *own) for s, own in zip(part.statements, figures, strict=False)
+    )
+    groups = (
+        SofaGroup("Elves", Estimate(1.0, 1.0, 1.0, 2), Estimate(0.5, 0.0, 1.0, 2)),
+        SofaGroup("Orcs", Estimate(0.0, 0.0, 0.0, 2), Estimate(0.5, 0.0, 1.0, 2)),
+    )
+    return SofaCategory(
+        part.category, score, (-1.0, 0.5, 2.5), groups[: len(part.groups)], statements
     )
 
 

@@ -56,6 +56,7 @@ def test_the_library_uses_only_words_that_graphs_have() -> None:
     [
         ("MATCH (g:SocialGroup) RETURN count(g)", {"SocialGroup"}),
         ("MATCH (g:`SocialGroup` {name: toLower('x')}) RETURN g", {"SocialGroup"}),
+        ("MATCH (g:SocialGroup {name: $name}) RETURN {of: $name}, g.degree", {"SocialGroup"}),
         ("MATCH (g)<-[e:SUBJECT]-({text: 'x'}) RETURN g, COUNT(e)", {"SUBJECT"}),
         ("MATCH p = shortestPath((a:Object)-[:OBJECT*..4]-(b)) RETURN p", {"Object", "OBJECT"}),
         ("MATCH (r:Run) WHERE EXISTS { (r)<-[:IN]-() } RETURN r", {"Run", "IN"}),
@@ -72,6 +73,8 @@ def test_the_library_uses_only_words_that_graphs_have() -> None:
         ("MATCH (r:Run) WITH count(r) AS n MATCH (r) RETURN r", LABELS),
         ("MATCH (r:Run) RETURN r UNION MATCH (r) RETURN r", LABELS),
         ("MATCH (n), ()-[e:SUBJECT]->() RETURN n", LABELS | {"SUBJECT"}),
+        ("MATCH (a)-[:OBJECT*0..1]->(b) RETURN b", LABELS | {"OBJECT"}),
+        ("MATCH p = shortestPath((a)-[:OBJECT * 0..]-(b)) RETURN p", LABELS | {"OBJECT"}),
         ("MATCH (n:!Run) RETURN n", LABELS),
         ("MATCH (n:%) RETURN n:Run", LABELS),
         # What follows may match any edge.
@@ -82,7 +85,9 @@ def test_the_library_uses_only_words_that_graphs_have() -> None:
         ("MATCH (r:Run)-[*..2]-(n) RETURN n", None),
         ("MATCH (r:Run)-[:!OF]->(n) RETURN n", None),
         ("MATCH (r:Run)-[:%]->(n) RETURN n", None),
-        ("MATCH (o:Object) RETURN inDegree(o)", None),
+        ("MATCH (n:$label) RETURN n", None),
+        ("MATCH (n:Triple|$label) RETURN n", None),
+        ("MATCH (t:Triple)-[:SUBJECT|$type]->(b) RETURN b", None),
         ("CALL db.labels() YIELD label MATCH (r:Run) RETURN label", None),
     ],
 )

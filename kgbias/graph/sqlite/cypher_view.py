@@ -18,14 +18,6 @@ from kgbias.graph.cypher import QueryResult, Value, sanitise_query
 from kgbias.io.sandbox import start_python
 from kgbias.io.wording import how
 
-# A view is made of many arrays of megabytes. With huge pages, and what was freed kept for the next
-# one, the kernel clears half as many pages (glibc reads these variables).
-_ALLOCATION = {
-    "GLIBC_TUNABLES": "glibc.malloc.hugetlb=1",
-    "MALLOC_TOP_PAD_": str(64 << 20),
-    "MALLOC_TRIM_THRESHOLD_": str(4 << 30),
-    "MALLOC_MMAP_THRESHOLD_": str(4 << 30),
-}
 _SAVING_SECONDS = 30  # for which a view that is being saved is waited for, when a store is closed
 
 
@@ -155,7 +147,6 @@ def _start_engine() -> _StartedEngine:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         pass_fds=[engine_end],
-        env=_ALLOCATION,
     )
     # Or the engine's end would stay open in this process, and never close.
     os.close(engine_end)

@@ -188,6 +188,7 @@ def _create_edges(
         f"MATCH (b:{target_type} {{{end_key}: row.{target_id_field}}}) "
         f"CREATE (a)-[:{connection_type} {{{properties}}}]->(b)",
         params={"rows": frame.astype(object).where(frame.notna(), None).to_dict("records")},
+        timeout_ms=0,
     )
 
 
