@@ -447,8 +447,8 @@ class _Batch:
         self._layers, self._end = moved_layers, width
 
     def _move_columns(self, end: int) -> None:
-        """Move what is stored, in its place, to have this end. The kernel would clear hundreds of
-        megabytes of a new one."""
+        """Move what the rows have read to end at this column of the same storage. In new storage
+        hundreds of megabytes would be cleared first."""
         read = slice(self._start, self._end)
         moved = slice(end - (self._end - self._start), end)
         for stored in chain(*self._layers):

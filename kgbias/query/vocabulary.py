@@ -49,12 +49,12 @@ def find_labels_and_types(query: str) -> frozenset[str] | None:
 
 def _has_kind_parameter(tokens: Sequence[Token]) -> bool:
     """Whether a label or a type may be a parameter, as in `(n:$label)`. In a map one is a value."""
+    texts = [*(t.text for t in tokens), ""]  # the last one stands for no bracket
     enclosing = _enclosing_brackets(tokens)
     return any(
         token.kind == "parameter"
-        and place > 0
-        and tokens[place - 1].text in (":", "|", "&")
-        and tokens[enclosing[place]].text != "{"
+        and texts[place - 1] in (":", "|", "&")
+        and texts[enclosing[place]] != "{"
         for place, token in enumerate(tokens)
     )
 

@@ -369,9 +369,8 @@ def sofa_result(probe_set: ProbeSet) -> SofaResult:
 
 def sofa_category(part: ProbePart, score: Estimate) -> SofaCategory:
     figures = ((2.0, 2.0, 1.5, ("Elves",)), (1.0, 0.5, -0.5, ("Elves",)))
-    statements = tuple(
-        SofaStatement(s.id, s.text, *own) for s, own in zip(part.statements, figures, strict=False)
-    )
+    own_figures = zip(part.statements, figures[: len(part.statements)], strict=True)
+    statements = tuple(SofaStatement(s.id, s.text, *own) for s, own in own_figures)
     groups = (
         SofaGroup("Elves", Estimate(1.0, 1.0, 1.0, 2), Estimate(0.5, 0.0, 1.0, 2)),
         SofaGroup("Orcs", Estimate(0.0, 0.0, 0.0, 2), Estimate(0.5, 0.0, 1.0, 2)),

@@ -140,6 +140,20 @@ assert load_query("flagged").explain_no_rows(Local(), {}) and len(built) == 2
     script(filled, tmp_path, code)
 
 
+def test_no_edges_are_merged_into_those_of_another_label(
+    filled: SQLiteStore, tmp_path: Path
+) -> None:
+    code = """
+loads = [
+    (table.add.keywords["connection_type"], table.add.keywords["source_type"])
+    for table in view_cache._list_tables(view_cache._ALL_NAMES)
+    if table.add.func is kglite.KnowledgeGraph.add_relationships
+]
+assert ("PLACED", "Run") in loads and len(loads) == len(set(loads))
+"""
+    script(filled, tmp_path, code)
+
+
 def test_every_write_is_seen(filled: SQLiteStore, tmp_path: Path) -> None:
     code = """
 assert len(ask()) == 3

@@ -108,7 +108,7 @@ def test_counts_of_a_large_file_are_kept_until_it_changes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("kgbias.graph.sqlite.database.LARGE_FILE_BYTES", 0)
+    monkeypatch.setattr("kgbias.graph.sqlite.database.MIN_LARGE_FILE_BYTES", 0)
     path = tmp_path / "k.db"
     with kgbias.open(path, progress=False) as study:
         study.crawl(ScriptedModel(lambda _: "love tea"), category="gender", samples=1, iterations=0)
@@ -135,7 +135,7 @@ def test_a_run_begun_while_kept_counts_are_read_is_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("KGBIAS_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("kgbias.graph.sqlite.database.LARGE_FILE_BYTES", 0)
+    monkeypatch.setattr("kgbias.graph.sqlite.database.MIN_LARGE_FILE_BYTES", 0)
     path, model = str(tmp_path / "k.db"), ModelInfo("m")
     list_runs = SQLiteStore.runs
 

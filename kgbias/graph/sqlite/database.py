@@ -63,7 +63,7 @@ _FILE_SYSTEM_ERRORS = (
 _STEPS_PER_CHECK = (
     1_000_000  # of SQLite's machine between two looks for Ctrl-C: tens of milliseconds
 )
-LARGE_FILE_BYTES = 32 << 20  # bytes of a file that takes seconds to read
+MIN_LARGE_FILE_BYTES = 32 << 20  # bytes of a file that takes seconds to read
 _CONTENT_CHARACTERS = 32  # characters of the state's token that only what runs hold replaces
 _MAX_VARIABLES = 500  # ids in one IN (...) list; SQLite allows more, this keeps plans cached
 
@@ -353,7 +353,7 @@ class Database:
         """Whether it takes seconds to read all that the file holds."""
         (pages,) = self._db.execute("PRAGMA page_count").fetchone()
         (page_bytes,) = self._db.execute("PRAGMA page_size").fetchone()
-        return bool(pages * page_bytes >= LARGE_FILE_BYTES)
+        return bool(pages * page_bytes >= MIN_LARGE_FILE_BYTES)
 
     def token(self) -> str:
         """A text that every write by kgbias replaces: the same token means the same content."""

@@ -29,7 +29,7 @@ from kgbias.graph.sqlite.database import Database, file_stamp
 _MAX_VIEWS = 2  # views that a process keeps
 _MAX_CACHE_BYTES = 4 << 30  # bytes of all saved views
 _MIN_SAVED_SIZE = 20_000  # nodes and edges; a smaller view is made as fast as it is read
-_LONG_CHARACTERS = 4 << 20  # characters that are read for a view that takes long
+_MIN_SLOW_CHARACTERS = 4 << 20  # characters to be read for a view that takes long
 _MAX_TABLES_AHEAD = 3  # tables that are read before they are added
 _ALL_NAMES = shape.PROPERTY_NAMES | {n.label for n in shape.NODES} | {e.type for e in shape.EDGES}
 _ViewKey = tuple[str, str, frozenset[str]]
@@ -108,7 +108,7 @@ def _build_view(
             columns = database.select_columns(table.query, table.types)
             earlier_characters = characters
             characters += sum(map(len, columns.values()))
-            if earlier_characters < _LONG_CHARACTERS <= characters:
+            if earlier_characters < _MIN_SLOW_CHARACTERS <= characters:
                 say_it_takes_long()
             added.append(adding_thread.submit(_add_table, graph, table, columns))
             if len(added) > _MAX_TABLES_AHEAD:
@@ -206,7 +206,7 @@ def _add_table(graph: Any, table: _Table, columns: Mapping[str, str]) -> int:
     for name, kind in table.types.items():
         if kind in ("texts", "numbers"):
             lists = _parse_lists(arrays[columns[name]], kind)
-            frame[name] = pandas.Series(lists, dtype=object)
+            frame[name] = pandas.Series(lists, index=frame.index, dtype=object)
         elif kind == "boolean":
             frame[name] = frame[name].astype("boolean")
         elif kind == "integer":
@@ -223,7 +223,8 @@ def _add_table(graph: Any, table: _Table, columns: Mapping[str, str]) -> int:
 def _parse_lists(texts: Sequence[str | None], kind: PropertyType) -> list[Value]:
     """Lists stored as JSON; for an object, its keys as texts or its values as numbers."""
     # At once: for each by itself, to call Python's JSON takes longer than to parse it.
-    values = json.loads(f"[{','.join(text or 'null' for text in texts)}]")
+    parts = ("null" if text is None else text for text in texts)
+    values = json.loads(f"[{','.join(parts)}]")
     if kind == "texts":
         return [None if value is None else list(value) for value in values]
     lists = (value.values() if isinstance(value, dict) else value for value in values)
